@@ -80,6 +80,41 @@ TEST(DataReader, ShapesValuesAndWrapAround) {
   }
 }
 
+TEST(DataReader, ShufflesEachEpochAndGoesOnAnywhere) {
+  ScratchFolder folder;
+  write_images(folder / "db", 10);
+  SourceOptions source = database(folder / "db", 5);
+  source.shuffle = true;
+  auto reader = open_reader(source, options(3));
+  const auto first = labels(*reader, 2), second = labels(*reader, 2);
+  EXPECT_NE(first, second);
+  for (const auto* epoch : {&first, &second}) {
+    EXPECT_FALSE(std::is_sorted(epoch->begin(), epoch->end()));
+    EXPECT_EQ(std::set<int>(epoch->begin(), epoch->end()).size(), 10u);
+  }
+  auto later = open_reader(source, options(1));
+  later->seek(10);
+  EXPECT_EQ(labels(*later, 2), second);
+}
+
+TEST(DataReader, ABatchIsSeenBeforeItIsTaken) {
+  ScratchFolder folder;
+  write_images(folder / "db", 10);
+  auto reader = open_reader(database(folder / "db", 3), options(2));
+  EXPECT_FALSE(reader->peek());  // nothing is read before it is asked for
+  reader->next();
+  for (int64_t sample : {3, 9}) {
+    std::optional<Batch> seen;
+    while (!seen) seen = reader->peek();
+    EXPECT_EQ(seen->first_sample, sample);
+    EXPECT_EQ(seen->tensors[1][0], sample);
+    const Batch taken = reader->next();
+    EXPECT_EQ(taken.tensors, seen->tensors);
+    EXPECT_EQ(taken.first_sample, sample);
+    reader->seek(9);
+  }
+}
+
 TEST(DataReader, ThreadsChangeNothing) {
   ScratchFolder folder;
   write_images(folder / "db", 50, {4, 5, 31});

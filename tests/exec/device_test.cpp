@@ -53,6 +53,51 @@ TEST(OnDevices, TrainingGivesTheBitsOfTheHost) {
   EXPECT_NE(there.losses[0], there.losses[1]);
 }
 
+// Batches that can be looked at before they are asked for.
+struct Ready {
+  std::vector<std::vector<float>> batches;
+  size_t next = 0;
+
+  explicit Ready(size_t count) : batches(count, std::vector<float>(static_cast<size_t>(images.size()))) {
+    for (size_t i = 0; i < count; ++i)
+      fill({.type = Filler::Type::gaussian}, Shape{images.size()}, {.seed = 5, .iteration = i},
+           batches[i].data());
+  }
+  BatchSource source() {
+    return {[this] { return BatchSource::Tensors{batches[next++].data()}; },
+            [this] {
+              return BatchSource::Coming{{batches[next].data()}, static_cast<int64_t>(next)};
+            }};
+  }
+};
+
+TEST(OnDevices, ABatchIsBroughtNearBeforeItIsAskedFor) {
+  constexpr size_t count = 4;
+  const auto emulated = device::make_emulated();
+  const Network network = net();
+  Ready here(count + 1), there(count + 1);
+  ParameterStore store_here, store_there(*emulated);
+  Executor on_host(network, compile(network), store_here, {{"data", here.source()}});
+  Executor on_device(network, compile(network), store_there, {{"data", there.source()}});
+  for (uint64_t i = 0; i < count; ++i) {
+    EXPECT_EQ(on_device.run(i), on_host.run(i));
+    std::ranges::fill(there.batches[i + 1], 0.0f);  // nobody reads it any more
+  }
+}
+
+TEST(OnDevices, ABatchThatWasBroughtNearIsForgottenWhenTheReaderIsSetBack) {
+  const auto emulated = device::make_emulated();
+  const Network network = net();
+  Ready ready(3);
+  ParameterStore store(*emulated);
+  Executor executor(network, compile(network), store, {{"data", ready.source()}});
+  const double first = executor.run(0), second = executor.run(1);
+  EXPECT_NE(first, second);
+  ready.next = 0;
+  EXPECT_EQ(executor.run(2), first);
+  EXPECT_EQ(executor.run(3), second);
+}
+
 TEST(OnDevices, AGradientIsReadByTheHostFromACopy) {
   const auto emulated = device::make_emulated();
   const Network network = net();

@@ -85,11 +85,25 @@ Batch PrefetchReader::next() {
   done_.wait(lock, [&] { return slot.ready; });
   if (slot.error) std::rethrow_exception(slot.error);
   slot.ready = false;
+  Batch batch = batch_in(slot);
+  ++taken_;
+  room_.notify_all();
+  return batch;
+}
+
+std::optional<Batch> PrefetchReader::peek() {
+  std::lock_guard lock(mutex_);
+  if (threads_.empty()) return std::nullopt;
+  const Slot& slot = slot_of(taken_);
+  if (!slot.ready || slot.error) return std::nullopt;
+  return batch_in(slot);
+}
+
+// Of the one that is taken next.
+Batch PrefetchReader::batch_in(const Slot& slot) const {
   Batch batch;
   batch.first_sample = first_sample(taken_);
   for (const AlignedBuffer& tensor : slot.tensors) batch.tensors.push_back(tensor.data());
-  ++taken_;
-  room_.notify_all();
   return batch;
 }
 

@@ -53,6 +53,7 @@ class PrefetchReader : public Reader {
   std::vector<Shape> shapes() const override { return shapes_; }
   void restrict_to(const BatchPart& part) override;
   Batch next() override;
+  std::optional<Batch> peek() override;
   void seek(int64_t sample) override;
   int64_t records() const override { return source_->records(); }
   std::vector<int64_t> skipped() const override;
@@ -80,6 +81,7 @@ class PrefetchReader : public Reader {
   Slot& slot_of(int64_t batch) { return ring_[batch % static_cast<int64_t>(ring_.size())]; }
   bool has_room() const { return !paused_ && issued_ < taken_ + batches_ahead_; }
   int64_t first_sample(int64_t batch) const { return first_ + batch * batch_size_; }
+  Batch batch_in(const Slot& slot) const;
   void start();
   void work();
   void begin_batch(Slot& slot);

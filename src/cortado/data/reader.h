@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ class Reader {
   virtual void restrict_to(const BatchPart& part) = 0;
   // The next batch; waits when it is not ready. The previous batch's memory is taken back.
   virtual Batch next() = 0;
+  // The batch that next() would give now, which stays the next one; nothing where it is not ready or broken.
+  virtual std::optional<Batch> peek() { return std::nullopt; }
   // Continue so that the next batch begins at stream position `sample` (snapshots).
   virtual void seek(int64_t sample) = 0;
   // Samples after which the stream begins again; 0 where it has no such end.

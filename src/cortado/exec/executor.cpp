@@ -72,6 +72,7 @@ void Executor::start_lane() {
   }
   steps.start = [this](StepIndex step) { start_message(step); };
   steps.finished = [this](StepIndex step, bool first) { return message_arrived(step, first); };
+  if (staging_) steps.ended = [this] { look_ahead(); };
   communication_ = std::make_unique<LaneThread>(std::move(steps));
 }
 
@@ -303,19 +304,42 @@ void Executor::compute(StepIndex index, uint64_t iteration) {
   }
 }
 
-void Executor::load(const Work& work) {
-  const auto& node = network_.nodes()[work.nodes.front()];
-  auto source = sources_.find(node.name);
+const BatchSource& Executor::source_of(const Work& load) const {
+  const auto source = sources_.find(network_.nodes()[load.nodes.front()].name);
   ensure(source != sources_.end(), "a source layer has no reader");
-  std::vector<const float*> batch;
+  return source->second;
+}
+
+void Executor::load(StepIndex step) {
+  const Work& work = program_.works[program_.steps[step].work()];
+  const auto& node = network_.nodes()[work.nodes.front()];
+  const BatchSource& source = source_of(work);
+  if (const auto brought = brought_.find(step); brought != brought_.end()) {
+    const auto coming = source.peek();
+    if (!coming || coming->number != brought->second) brought_.erase(brought);  // the reader was set back
+  }
+  BatchSource::Tensors batch;
   try {
-    batch = source->second();
+    batch = source();
   } catch (const UserError& error) {
     throw UserError(fmt::format("{}: layer '{}': {}", node.where.text(), node.name, error.what()));
   }
   ensure(batch.size() == work.outputs.size(), "a reader brings another number of tensors");
   for (size_t i = 0; i < batch.size(); ++i) {
     if (work.outputs[i]) batches_[work.outputs[i].buffer] = batch[i];
+  }
+}
+
+// While the compute lane is busy: the way to pinned memory is most of a batch's way to the device.
+void Executor::look_ahead() {
+  for (StepIndex s : indices(program_.steps)) {
+    const auto* load = program_.steps[s].as<steps::Load>();
+    if (!load) continue;
+    const Work& work = program_.works[load->work];
+    const auto coming = source_of(work).peek();
+    if (!coming) continue;
+    staging_->bring_near(s, coming->tensors);
+    brought_[s] = coming->number;
   }
 }
 

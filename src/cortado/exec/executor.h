@@ -16,6 +16,7 @@
 #include "cortado/comm/links.h"
 #include "cortado/compile/compile.h"
 #include "cortado/device/memory.h"
+#include "cortado/exec/batch_source.h"
 #include "cortado/exec/modelled_clock.h"
 #include "cortado/exec/parameters.h"
 #include "cortado/kernels/kernel.h"
@@ -29,10 +30,6 @@ class LaneThread;
 class Staging;
 class StepClock;
 class StepGraphs;
-
-// Brings in this rank's part (Program::samples) of the next batch of a source layer: one pointer per top,
-// valid until the next call.
-using BatchSource = std::function<std::vector<const float*>()>;
 
 struct ExecutorOptions {
   uint64_t seed = 1;
@@ -159,7 +156,9 @@ class Executor {
   void compute(StepIndex index, uint64_t iteration);
   bool replays(StepIndex index);
   void drain();
-  void load(const Work& work);
+  const BatchSource& source_of(const Work& load) const;
+  void load(StepIndex step);
+  void look_ahead();
   void accumulate(StepIndex index) const;
   // `compute`: runs a step of the compute lane; false: the last one.
   void run_lanes(const std::function<bool(StepIndex step)>& compute);
@@ -215,6 +214,9 @@ class Executor {
   ModelledClock modelled_clock_;  // of modelled computing
   CoreSharing core_sharing_;
   bool keeps_batch_ = false;  // run again over the batch in hand
+  // Per step that loads, with staging_: the number of the batch that was brought to the device's door before
+  // it was asked for.
+  std::map<StepIndex, int64_t> brought_;
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
   // The last member: its thread, which ends first, touches the others.

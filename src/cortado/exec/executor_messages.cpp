@@ -154,8 +154,11 @@ void Executor::start_message(StepIndex index) {
 void Executor::begin_message(StepIndex index) {
   const Step& step = program_.steps[index];
   BoundMessage& message = messages_[index];
-  std::visit(Overloaded{[&](const steps::Load& batch) {
-                          if (!keeps_batch_) load(program_.works[batch.work]);
+  std::visit(Overloaded{[&](const steps::Load&) {
+                          if (keeps_batch_)
+                            brought_.erase(index);
+                          else
+                            load(index);
                         },
                         [&](const steps::Exchange& exchange) {
                           bind_batch(index, exchange);
@@ -176,7 +179,7 @@ bool Executor::message_arrived(StepIndex index, bool first) {
   if (staging_ && staging_->by_links(index)) {
     if (!staging_->is_in(index)) return false;
   } else if (staging_) {
-    staging_->begin_copy_in(index, batches_);
+    staging_->begin_copy_in(index, batches_, brought_.erase(index) > 0);
   }
   count_progress();
   std::lock_guard lock(log_->mutex);

@@ -34,10 +34,11 @@ bool LaneThread::ready(StepIndex step) const {
          std::ranges::none_of(steps_.waits_before[step], under_way) && !under_way(step);
 }
 
-bool LaneThread::finished() const {
-  return !running_ || (next_ == end_ &&
-                       std::ranges::all_of(active_, [&](StepIndex step) { return steps_.carried[step]; }));
+bool LaneThread::all_ended() const {
+  return next_ == end_ && std::ranges::all_of(active_, [&](StepIndex step) { return steps_.carried[step]; });
 }
+
+bool LaneThread::finished() const { return !running_ || (all_ended() && end_is_told_); }
 
 void LaneThread::start() {
   {
@@ -47,6 +48,7 @@ void LaneThread::start() {
     next_ = 0;
     end_ = steps_.order.size();
     abandoned_ = false;
+    end_is_told_ = steps_.ended == nullptr;
     running_ = true;
   }
   changed_.notify_all();
@@ -131,8 +133,12 @@ void LaneThread::loop() {
 }
 
 void LaneThread::run(std::unique_lock<std::mutex>& lock) {
-  while (!abandoned_ && (next_ < end_ || !active_.empty())) {
+  while (!abandoned_ && (next_ < end_ || !active_.empty() || !end_is_told_)) {
     if (start_ready(lock)) continue;
+    if (!end_is_told_ && all_ended()) {
+      tell_end(lock);
+      continue;
+    }
     if (active_.empty()) {
       changed_.wait(lock, [&] { return abandoned_ || next_ == end_ || ready(steps_.order[next_]); });
       continue;
@@ -148,6 +154,14 @@ void LaneThread::run(std::unique_lock<std::mutex>& lock) {
       changed_.wait_for(lock, pause);
     }
   }
+}
+
+void LaneThread::tell_end(std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  steps_.ended();
+  lock.lock();
+  end_is_told_ = true;
+  changed_.notify_all();
 }
 
 // Starts the next step if it may start. The step is in `active_` until it has ended.

@@ -26,6 +26,8 @@ class LaneThread {
     std::function<void(StepIndex)> start;  // begins a step
     // Moves a step that was started; true when it has ended. `first`: none under way is needed sooner.
     std::function<bool(StepIndex, bool first)> finished;
+    // Null, or called once all steps of an iteration, but for carried ones, have ended.
+    std::function<void()> ended;
   };
   explicit LaneThread(Steps steps);
   ~LaneThread();
@@ -52,8 +54,10 @@ class LaneThread {
   void run(std::unique_lock<std::mutex>& lock);
   bool start_ready(std::unique_lock<std::mutex>& lock);
   void move_active(std::unique_lock<std::mutex>& lock);
+  void tell_end(std::unique_lock<std::mutex>& lock);
   bool ready(StepIndex step) const;
-  bool finished() const;  // but for carried steps
+  bool all_ended() const;  // but for carried steps
+  bool finished() const;   // and what comes after them
   void wait_until(std::unique_lock<std::mutex>& lock, const std::function<bool()>& holds);
 
   const Steps steps_;
@@ -66,6 +70,7 @@ class LaneThread {
   int64_t iteration_ = 0;
   size_t next_ = 0, end_ = 0;  // in steps_.order
   bool running_ = false, abandoned_ = false, quit_ = false;
+  bool end_is_told_ = true;     // Steps::ended was called
   bool compute_waits_ = false;  // then polling is worth a core
   StepIndex starting_{};        // the step that is being started
   std::exception_ptr failure_;  // until it is thrown to the compute lane

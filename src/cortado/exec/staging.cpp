@@ -165,12 +165,28 @@ void Staging::copy_batch(const Batch& batch, const float* values) {
   }
 }
 
-void Staging::begin_copy_in(StepIndex index, const IndexedVector<BufferIndex, const float*>& batches) {
-  const Step& step = program_.steps[index];
+void Staging::bring_near(StepIndex step, const std::vector<const float*>& tensors) {
+  messages_[step].in->wait();
+  for (size_t top = 0; top < tensors.size(); ++top) {
+    const View& view = work_of(step).outputs[top];
+    if (!view) continue;
+    const device::Memory& pinned = batches_.at(view.buffer).pinned;
+    arrays::copy(pinned.floats(), tensors[top], elements_in(pinned.size(), ElementType::f32));
+  }
+}
+
+void Staging::begin_copy_in(StepIndex index, const IndexedVector<BufferIndex, const float*>& batches,
+                            bool near) {
   const Message& message = messages_[index];
-  if (const auto* load = step.as<steps::Load>()) {
-    for (const View& view : program_.works[load->work].outputs)
-      if (view) copy_batch(batches_.at(view.buffer), batches[view.buffer]);
+  if (program_.steps[index].is<steps::Load>()) {
+    for (const View& view : work_of(index).outputs) {
+      if (!view) continue;
+      const Batch& batch = batches_.at(view.buffer);
+      if (near)
+        copies_->copy_in(batch.memory.data(), batch.pinned.data(), batch.pinned.size());
+      else
+        copy_batch(batch, batches[view.buffer]);
+    }
   }
   for (const Copy& copy : message.writes) copies_->copy_in(copy.device, copy.host, copy.size);
   if (message.exchange) message.exchange->unpack();

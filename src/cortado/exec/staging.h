@@ -19,7 +19,8 @@ namespace cortado {
 // sends by the host is copied out before it starts, and what it receives is copied in once it has ended: to
 // and from a host mirror of the arena with equal offsets, or host copies of parameters and gradients.
 // Exchanges are packed and unpacked on the device. All this goes on in a queue beside the kernels; what
-// travels by links, in one more. Batches are copied in once they are loaded, by way of pinned memory.
+// travels by links, in one more. Batches are copied in once they are loaded, by way of pinned memory, where
+// they may wait before.
 class Staging {
  public:
   // `entries`: of the network's parameters in the store. All must outlive it.
@@ -45,12 +46,14 @@ class Staging {
   // done: what is by links goes on to its end by itself, and is_in() says when. Of others it begins to copy
   // out what they send. next_out() returns the next of those, in the order of begin(), whose copy has ended;
   // nowhere: none yet. begin_copy_in() begins to copy what a step has received, or the batch that it has
-  // loaded.
+  // loaded; `near`: that batch is in pinned memory already. bring_near() brings it there, one pointer per
+  // top, after the step's last copy has ended.
   void begin(StepIndex step);
   bool by_links(StepIndex step) const { return messages_[step].queue == links_.get(); }
   StepIndex next_out();
   bool is_out(StepIndex step) const;
-  void begin_copy_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches);
+  void begin_copy_in(StepIndex step, const IndexedVector<BufferIndex, const float*>& batches, bool near);
+  void bring_near(StepIndex step, const std::vector<const float*>& tensors);
   bool is_in(StepIndex step) const { return messages_[step].in->reached(); }
 
   // The compute lane calls these. Kernels launched after wait_for() see what the messages that `step` waits
@@ -86,6 +89,7 @@ class Staging {
   void plan_parameters(const Step& step, Message& message) const;
   void wait_before(const Step& step, device::Queue& queue) const;
   void copy_batch(const Batch& batch, const float* values);
+  const Work& work_of(StepIndex step) const { return program_.works[program_.steps[step].work()]; }
 
   const Program& program_;
   const ParameterStore& parameters_;

@@ -35,11 +35,18 @@ std::vector<const float*> DataNetwork::next(const std::string& layer) {
   return batch.tensors;
 }
 
+std::optional<BatchSource::Coming> DataNetwork::peek(const std::string& layer) const {
+  const std::optional<Batch> batch = readers_.at(layer)->peek();
+  if (!batch) return std::nullopt;
+  return BatchSource::Coming{batch->tensors, batch->first_sample};
+}
+
 std::map<std::string, BatchSource> DataNetwork::sources(const std::map<std::string, BatchPart>& parts) {
   for (const auto& [layer, part] : parts) readers_.at(layer)->restrict_to(part);
   std::map<std::string, BatchSource> sources;
   for (const auto& [layer, reader] : readers_) {
-    sources[layer] = [this, name = layer] { return next(name); };
+    sources[layer] =
+        BatchSource([this, name = layer] { return next(name); }, [this, name = layer] { return peek(name); });
   }
   return sources;
 }

@@ -55,6 +55,7 @@ class DataNetwork {
  private:
   std::vector<Shape> open(const LayerDeclaration& layer, const Options& options);
   std::vector<const float*> next(const std::string& layer);
+  std::optional<BatchSource::Coming> peek(const std::string& layer) const;
 
   std::map<std::string, std::unique_ptr<Reader>> readers_;
   std::map<std::string, int64_t> positions_;

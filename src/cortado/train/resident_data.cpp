@@ -60,7 +60,9 @@ std::map<std::string, BatchSource> ResidentData::sources(const std::map<std::str
   for (const auto& [layer, part] : parts)
     for (size_t top = 0; top < part.tops.size(); ++top) layers_.at(layer).tops[top].box = part.tops[top];
   std::map<std::string, BatchSource> sources;
-  for (const auto& [layer, drawn] : layers_) sources[layer] = [this, name = layer] { return batch(name); };
+  for (const auto& [layer, drawn] : layers_)
+    sources[layer] = BatchSource([this, name = layer] { return batch(name); },
+                                 [this, name = layer] { return BatchSource::Coming{batch(name)}; });
   return sources;
 }
 
