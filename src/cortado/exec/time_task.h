@@ -4,16 +4,11 @@
 #include <vector>
 
 #include "cortado/device/host/host_runtime.h"
+#include "cortado/exec/pass_times.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/task.h"
 
 namespace cortado {
-
-// Seconds of the passes of a task; 0 for those that it does not have.
-struct PassTimes {
-  Seconds forward, backward_weights, backward;
-  Seconds total() const { return forward + backward_weights + backward; }
-};
 
 // A kernel's part of a chain.
 struct ChainPart {

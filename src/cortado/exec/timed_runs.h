@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cortado/exec/time_task.h"
+#include "cortado/exec/pass_times.h"
 
 namespace cortado {
 
