@@ -5,13 +5,13 @@ same net, to compare both. On images that had been through JPEG (quality 75) one
     bench/fast_cifar.py torch --data cifar10-jpeg.tar.gz --work runs --seed 1 --threads 2
     bench/fast_cifar.py torch ... --iterations 20 --channels-last    # times iterations only
 
-bench/accuracy.py trains it with Cortado: `--nets fast-cifar`, or `--nets fast-cifar:40:128,384,384` for 40 epochs with so many
-feature maps in the three groups. Net and recipe follow Jordan, "94% on CIFAR-10 in 3.29 seconds
-on a single GPU" (2024): a first convolution of 2 x 2 that whitens its patches and is not trained; six convolutions
-of 3 x 3 that begin as the identity; biases of the batch norm that learn 64 times as fast and no factors; labels
-smoothed by 0.2; Nesterov's momentum; a rate that rises and falls linearly; images mirrored and moved by up to 2 pixels.
-Left out: its averaging of weights, its tests of several crops, its order of mirroring. Swish of 1.702 times its input stands
-for GELU, which Caffe's files do not have. Needs NumPy and Pillow, for `torch` Debian's python3-torch."""
+bench/accuracy.py trains it with Cortado: `--nets fast-cifar`, or `--nets fast-cifar:40:128,384,384` for 40 epochs with so
+many feature maps in the three groups. Net and recipe follow Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU"
+(2024): a first convolution of 2 x 2 that whitens its patches and is not trained; six convolutions of 3 x 3 that begin as
+the identity; biases of the batch norm that learn 64 times as fast and no factors; labels smoothed by 0.2; Nesterov's
+momentum; a rate that rises and falls linearly; images mirrored and moved by up to 2 pixels. Left out: its averaging of
+weights, its tests of several crops, its order of mirroring. Swish of 1.702 times its input stands for GELU, which Caffe's
+files do not have. Needs NumPy and Pillow, for `torch` Debian's python3-torch."""
 
 import argparse
 import json

@@ -11,7 +11,8 @@ variant is options of `cortado train`, or `torch` and options of its own: `torch
 writes, cuts all layers in height and width over four ranks. Both frameworks learn by stochastic gradient descent from
 weights of the same distribution. Printed are the share of pixels that are right, and what is marked as border and is one, over
 what is either (IoU), both after the last iteration. A training that was stopped goes on from its newest snapshot, one
-that is done is not done again. Needs Debian's python3-numpy, python3-pil and python3-h5py; `torch` python3-torch."""
+that is done is not done again. Needs Debian's python3-numpy, python3-pil and python3-h5py; `torch`
+python3-torch and python3-torchvision."""
 
 import argparse
 import json
@@ -169,7 +170,8 @@ def quality(scores, work):
 
 
 def trained(options, variant, seed):
-    folder = options.work / "_".join(["membrane", *variant.replace("--", "").split(), f"seed{seed}"])
+    recipe = f"maps{options.maps}_iterations{options.iterations}"
+    folder = options.work / "_".join([recipe, *variant.replace("--", "").split(), f"seed{seed}"])
     done = folder / "quality.json"
     if not done.exists():
         folder.mkdir(exist_ok=True)

@@ -1,5 +1,6 @@
 // The Executor on a device whose memory the host cannot touch, on any device of the test program.
 #include <gtest/gtest.h>
+#include <limits>
 
 #include "cortado/base/error.h"
 #include "cortado/device/emulated/emulated_runtime.h"
@@ -96,6 +97,18 @@ TEST(OnDevices, ABatchThatWasBroughtNearIsForgottenWhenTheReaderIsSetBack) {
   ready.next = 0;
   EXPECT_EQ(executor.run(2), first);
   EXPECT_EQ(executor.run(3), second);
+}
+
+TEST(OnDevices, TheBatchInHandIsComputedAgainThoughTheNextIsNear) {
+  const auto emulated = device::make_emulated();
+  const Network network = net();
+  Ready ready(3);
+  std::ranges::fill(ready.batches[1], std::numeric_limits<float>::infinity());
+  ParameterStore store(*emulated);
+  Executor executor(network, compile(network), store, {{"data", ready.source()}});
+  EXPECT_TRUE(std::isfinite(executor.run(0)));
+  EXPECT_EQ(executor.first_non_finite(), "");
+  EXPECT_FALSE(std::isfinite(executor.run(1)));
 }
 
 TEST(OnDevices, AGradientIsReadByTheHostFromACopy) {

@@ -214,8 +214,7 @@ class Executor {
   ModelledClock modelled_clock_;  // of modelled computing
   CoreSharing core_sharing_;
   bool keeps_batch_ = false;  // run again over the batch in hand
-  // Per step that loads, with staging_: the number of the batch that was brought to the device's door before
-  // it was asked for.
+  // Per step that loads, with staging_: the number of the batch that lies in pinned memory already.
   std::map<StepIndex, int64_t> brought_;
   uint64_t iteration_ = 0;
   std::chrono::steady_clock::time_point iteration_start_;
