@@ -44,12 +44,13 @@ void mix_hash(uint64_t& hash, uint64_t value) {
 }
 
 // Makes room for so many values.
-void grow(std::vector<double>& values, size_t size) {
+void grow(std::pmr::vector<double>& values, size_t size) {
   if (values.size() < size) values.resize(size);
 }
 
 bool hold_the_same(const GridLayout& a, const GridLayout& b) {
   if (a.holders() != b.holders()) return false;
+  if (a.first_ranks_hold() && b.first_ranks_hold()) return true;
   for (int rank = 0; rank < a.ranks(); ++rank)
     if (a.holds(rank) != b.holds(rank)) return false;
   return true;
@@ -65,7 +66,7 @@ ExchangeVolumes::ExchangeVolumes(const std::vector<GridLayout>& owned, const std
       needed_(side_of(needed)) {
   set_units(node_of);
   divisions_ = Divisions(units());
-  one_ = {.division = 0, .count = 1, .values = std::vector<double>(arrays_ * width_, 1.0)};
+  one_ = {.division = 0, .count = 1, .values = std::pmr::vector<double>(arrays_ * width_, 1.0)};
   std::vector<Classes>& holders = blocks_.emplace_back();
   for (const GridLayout& a : owned_.holders)
     for (const GridLayout& b : needed_.holders) holders.push_back(classes_of_holders(a, b));
@@ -98,10 +99,15 @@ ExchangeVolumes::Side ExchangeVolumes::side_of(const std::vector<GridLayout>& la
 ExchangeVolumes::Rings ExchangeVolumes::rings_of(const GridLayout& needed) {
   Rings rings{.members = 1, .next = std::vector<int>(static_cast<size_t>(needed.ranks()), -1)};
   if (needed.holders() == 0) return rings;
-  for (const std::vector<int>& ring : needed.replicas()) {
-    rings.members = static_cast<int>(ring.size());
-    for (size_t i = 0; i < ring.size(); ++i)
-      rings.next[static_cast<size_t>(ring[i])] = ring[(i + 1) % ring.size()];
+  rings.members = needed.holders() / static_cast<int>(needed.places());
+  std::vector<int> first(needed.places(), -1), last = first;  // of the ranks that hold a box
+  for (int rank = 0; rank < needed.ranks(); ++rank) {
+    if (!needed.holds(rank)) continue;
+    const size_t place = needed.place(rank);
+    if (first[place] < 0) first[place] = last[place] = rank;
+    rings.next[static_cast<size_t>(last[place])] = rank;
+    rings.next[static_cast<size_t>(rank)] = first[place];
+    last[place] = rank;
   }
   return rings;
 }
@@ -177,9 +183,10 @@ template <typename Fill>
 ExchangeVolumes::Classes ExchangeVolumes::classes_by(const Patterns& owned, const Patterns& needed,
                                                      ClassRoom& room, Fill&& fill) {
   const size_t size = arrays_ * width_;
-  Classes classes;
+  size_t count = 0;
   room.of_unit.resize(units());
   room.values.resize(size);
+  room.distinct.clear();
   room.hashes.clear();
   room.met.clear(owned.count * needed.count);
   for (size_t unit = 0; unit < units(); ++unit) {
@@ -190,20 +197,21 @@ ExchangeVolumes::Classes ExchangeVolumes::classes_by(const Patterns& owned, cons
       uint64_t hash = 0;
       for (double value : room.values) mix_hash(hash, std::bit_cast<uint64_t>(value));
       number = 0;
-      while (number < classes.count &&
+      while (number < count &&
              (room.hashes[number] != hash ||
-              !std::ranges::equal(room.values, std::span(classes.values).subspan(number * size, size))))
+              !std::ranges::equal(room.values, std::span(room.distinct).subspan(number * size, size))))
         ++number;
-      if (number == classes.count) {
-        ++classes.count;
+      if (number == count) {
+        ++count;
         room.hashes.push_back(hash);
-        classes.values.insert(classes.values.end(), room.values.begin(), room.values.end());
+        room.distinct.insert(room.distinct.end(), room.values.begin(), room.values.end());
       }
     }
     room.of_unit[unit] = number;
   }
-  classes.division = divisions_.number_of(room.of_unit);
-  return classes;
+  return {.division = divisions_.number_of(room.of_unit),
+          .count = count,
+          .values = {room.distinct.begin(), room.distinct.end(), memory_.get()}};
 }
 
 void ExchangeVolumes::add_axis(size_t axis) {
@@ -213,6 +221,7 @@ void ExchangeVolumes::add_axis(size_t axis) {
   std::map<std::pair<size_t, size_t>, Shared> known;
   ClassRoom room;
   std::vector<Classes>& blocks = blocks_.emplace_back();
+  blocks.reserve(from.size() * to.size());
   for (size_t a = 0; a < from.size(); ++a) {
     for (size_t b = 0; b < to.size(); ++b) {
       const auto [shared, is_new] = known.try_emplace({from_lists[a], to_lists[b]});
@@ -264,6 +273,7 @@ ExchangeVolumes::Classes ExchangeVolumes::classes_of_holders(const GridLayout& o
                                                              const GridLayout& needed) {
   const auto held = [&](const GridLayout& layout) {
     std::vector<int> of_rank;
+    of_rank.reserve(ranks_);
     for (size_t rank = 0; rank < ranks_; ++rank) of_rank.push_back(layout.holds(static_cast<int>(rank)));
     return of_rank;
   };

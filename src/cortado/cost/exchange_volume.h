@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <memory>
+#include <memory_resource>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -105,7 +107,7 @@ class ExchangeVolumes {
   // Units in classes: those of a class have the same values.
   struct Classes {
     size_t division = 0, count = 0;
-    std::vector<double> values;  // of each class: arrays by ranks of a unit; at least so many
+    std::pmr::vector<double> values;  // of each class: arrays by ranks of a unit; at least so many
   };
   // What the classes of two have where they meet: products of their values, which are not made yet.
   struct Product {
@@ -140,6 +142,7 @@ class ExchangeVolumes {
     PairNumbers met;
     std::vector<uint32_t> of_unit;  // its class
     std::vector<double> values;     // of a unit
+    std::vector<double> distinct;   // of the classes
     std::vector<uint64_t> hashes;   // of the classes' values
   };
   template <typename Fill>
@@ -172,6 +175,9 @@ class ExchangeVolumes {
   std::vector<size_t> unit_of_;     // per rank
   Side owned_, needed_;
   Divisions divisions_{0};
+  // What blocks_ lie in: very many small arrays, given back at once.
+  std::unique_ptr<std::pmr::memory_resource> memory_ =
+      std::make_unique<std::pmr::monotonic_buffer_resource>();
   std::vector<std::vector<Classes>> blocks_;  // of holders, then per axis: kinds of owned by kinds of needed
   Classes one_;                               // all units in one class, whose values are 1
   std::vector<Rings> rings_;                  // per needed layout

@@ -42,41 +42,40 @@ GridLayout::Axis::Axis(std::vector<Range> ranges_held, std::vector<double> share
   for (size_t rank = 1; rank < of_rank.size(); rank *= 2) mix(hash, of_rank[rank]);
 }
 
+GridLayout::Content::Content(int ranks_of_all, int ranks_that_hold, std::vector<char> which,
+                             std::vector<AxisPtr> of_tensor)
+    : ranks(ranks_of_all), holders(ranks_that_hold), holds(std::move(which)), axes(std::move(of_tensor)) {
+  mix(hash, holders);
+  for (const AxisPtr& axis : axes) mix(hash, static_cast<int64_t>(axis->hash));
+}
+
 GridLayout::GridLayout(const Layout& layout) {
-  Content content{.ranks = static_cast<int>(layout.size()), .holders = 0, .holds = {}, .axes = {}};
-  int rank_of_tensor = 0, after_last = 0;
+  std::vector<char> holds;
+  int holders = 0, rank_of_tensor = 0, after_last = 0;
   for (const auto& box : layout) {
-    content.holds.push_back(box.has_value());
+    holds.push_back(box.has_value());
     if (!box) continue;
-    ++content.holders;
-    after_last = static_cast<int>(content.holds.size());
+    ++holders;
+    after_last = static_cast<int>(holds.size());
     rank_of_tensor = box->rank();
   }
-  const bool first = after_last == content.holders;
-  if (first) content.holds.clear();
-  for (int a = 0; a < rank_of_tensor; ++a) content.axes.push_back(axis_of(layout, a, content.holders, first));
-  content_ = std::make_shared<const Content>(std::move(content));
+  const bool first = after_last == holders;
+  if (first) holds.clear();
+  std::vector<AxisPtr> axes;
+  for (int a = 0; a < rank_of_tensor; ++a) axes.push_back(axis_of(layout, a, holders, first));
+  content_ = std::make_shared<const Content>(static_cast<int>(layout.size()), holders, std::move(holds),
+                                             std::move(axes));
 }
 
 GridLayout::GridLayout(int ranks, int holders, std::vector<AxisPtr> axes)
-    : content_(std::make_shared<const Content>(Content{ranks, holders, {}, std::move(axes)})) {}
+    : content_(std::make_shared<const Content>(ranks, holders, std::vector<char>(), std::move(axes))) {}
 
 bool GridLayout::operator==(const GridLayout& other) const {
   if (content_ == other.content_) return true;
-  return ranks() == other.ranks() && holders() == other.holders() &&
-         std::ranges::equal(
-             axes(), other.axes(),
-             [](const AxisPtr& a, const AxisPtr& b) { return a == b || a->hash == b->hash; }) &&
+  return hash() == other.hash() && ranks() == other.ranks() && holders() == other.holders() &&
          content_->holds == other.content_->holds &&
          std::ranges::equal(axes(), other.axes(),
                             [](const AxisPtr& a, const AxisPtr& b) { return a == b || *a == *b; });
-}
-
-size_t GridLayout::hash() const {
-  size_t hash = 0;
-  mix(hash, holders());
-  for (const AxisPtr& axis : axes()) mix(hash, static_cast<int64_t>(axis->hash));
-  return hash;
 }
 
 bool GridLayout::is_grid() const {
@@ -126,21 +125,30 @@ int GridLayout::first_with_most() const {
   return -1;
 }
 
-std::vector<std::vector<int>> GridLayout::replicas() const {
+size_t GridLayout::places() const {
   size_t places = 1;
   for (const AxisPtr& axis : axes()) places *= axis->ranges.size();
-  std::vector<int> group_at(places, -1);
+  return places;
+}
+
+size_t GridLayout::place(int rank) const {
+  size_t place = 0;
+  for (const AxisPtr& axis : axes())
+    place = place * axis->ranges.size() + static_cast<size_t>(axis->of_rank[static_cast<size_t>(rank)]);
+  return place;
+}
+
+std::vector<std::vector<int>> GridLayout::replicas() const {
+  std::vector<int> group_at(places(), -1);
   std::vector<std::vector<int>> groups;
   for (int rank = 0; rank < ranks(); ++rank) {
     if (!holds(rank)) continue;
-    size_t place = 0;
-    for (const AxisPtr& axis : axes())
-      place = place * axis->ranges.size() + static_cast<size_t>(axis->of_rank[static_cast<size_t>(rank)]);
-    if (group_at[place] < 0) {
-      group_at[place] = static_cast<int>(groups.size());
+    int& group = group_at[place(rank)];
+    if (group < 0) {
+      group = static_cast<int>(groups.size());
       groups.emplace_back();
     }
-    groups[static_cast<size_t>(group_at[place])].push_back(rank);
+    groups[static_cast<size_t>(group)].push_back(rank);
   }
   return groups;
 }

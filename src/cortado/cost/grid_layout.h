@@ -38,6 +38,7 @@ class GridLayout {
     return content_->holds.empty() ? rank < holders() : content_->holds[static_cast<size_t>(rank)] != 0;
   }
   int holders() const { return content_->holders; }
+  bool first_ranks_hold() const { return content_->holds.empty(); }
   const std::vector<AxisPtr>& axes() const { return content_->axes; }
   const Range& range(int rank, size_t axis) const {
     const Axis& of = *axes()[axis];
@@ -47,10 +48,13 @@ class GridLayout {
   int64_t elements(int rank) const;  // the same
   int64_t most_elements() const;     // that any rank holds; 0: none does
   int first_with_most() const;       // the lowest rank that holds so many; -1: none does
+  // The boxes that there are, and the number of that which a rank holds.
+  size_t places() const;
+  size_t place(int rank) const;
   // Ranks that hold the same box, each list in order, the lists in the order of their first ranks.
   std::vector<std::vector<int>> replicas() const;
   bool operator==(const GridLayout& other) const;
-  size_t hash() const;  // of equal layouts the same
+  size_t hash() const { return content_->hash; }  // of equal layouts the same
   // The same of all copies, and of no other layout while one of them lives.
   const void* identity() const { return content_.get(); }
 
@@ -59,6 +63,8 @@ class GridLayout {
     int ranks = 0, holders = 0;
     std::vector<char> holds;  // empty: the first ones
     std::vector<AxisPtr> axes;
+    size_t hash = 0;
+    Content(int ranks, int holders, std::vector<char> holds, std::vector<AxisPtr> axes);
   };
   std::shared_ptr<const Content> content_;
 };

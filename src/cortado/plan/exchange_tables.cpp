@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -48,9 +49,12 @@ class Alike {
         std::vector<size_t> members)
       : columns_(columns), exchanges_(exchanges), members_(std::move(members)) {
     for (size_t member : members_) {
-      owned_of_.push_back(owned_.numbers_of(owns(member).layouts));
-      needed_of_.push_back(needed_.numbers_of(reads(member).layouts));
-      pairs_apart_ += owned_of_.back().size() * needed_of_.back().size();
+      const auto [owner, reader] = columns_of(member);
+      if (const auto [of, is_new] = owned_of_.try_emplace(owner); is_new)
+        of->second = owned_.numbers_of(columns_[owner].layouts);
+      if (const auto [of, is_new] = needed_of_.try_emplace(reader); is_new)
+        of->second = needed_.numbers_of(columns_[reader].layouts);
+      pairs_apart_ += columns_[owner].layouts.size() * columns_[reader].layouts.size();
     }
   }
 
@@ -59,7 +63,8 @@ class Alike {
   // Whether their layouts have more pairs together than each exchange by itself.
   bool better_apart() const { return members_.size() > 1 && pairs() > pairs_apart_; }
 
-  // To be called in this order: begin(), price() of each block of owned layouts, table() of each member.
+  // To be called in this order: begin(), price() of each block of owned layouts, table() of each member,
+  // end().
   void begin(const std::vector<int>& node_of_device) {
     volumes_.emplace(owned_.list(), needed_.list(), node_of_device, exchanges_[members_[0]].type);
     seconds_.resize(owned_.list().size());
@@ -70,39 +75,48 @@ class Alike {
   void price(int64_t block, CostModel& costs) {
     ExchangeVolumes::Room room = volumes_->room();
     const int64_t end = std::min((block + 1) * block_rows, std::ssize(seconds_));
-    for (auto row = static_cast<size_t>(block * block_rows); row < static_cast<size_t>(end); ++row)
+    for (auto row = static_cast<size_t>(block * block_rows); row < static_cast<size_t>(end); ++row) {
+      seconds_[row].reserve(needed_.list().size());
       for (const ExchangeVolume& volume : volumes_->row(row, room))
         seconds_[row].push_back(costs.exchange(volume).count);
+    }
   }
 
   // Seconds of candidates by candidates.
   Costs table(size_t m) const {
     const double times = exchanges_[members_[m]].backward ? 2 : 1;
+    const auto [owner, reader] = columns_of(members_[m]);
+    const std::vector<int>&needed = needed_of_.at(reader), &owned = owned_of_.at(owner);
     std::vector<int> columns;
-    for (int layout : reads(members_[m]).of_candidate)
-      columns.push_back(needed_of_[m][static_cast<size_t>(layout)]);
-    const std::vector<int>& rows = owns(members_[m]).of_candidate;
+    for (int layout : columns_[reader].of_candidate) columns.push_back(needed[static_cast<size_t>(layout)]);
+    const std::vector<int>& rows = columns_[owner].of_candidate;
     auto table = std::make_shared<std::vector<double>>();
     table->reserve(rows.size() * columns.size());
     for (int layout : rows) {
-      const std::vector<double>& row =
-          seconds_[static_cast<size_t>(owned_of_[m][static_cast<size_t>(layout)])];
+      const std::vector<double>& row = seconds_[static_cast<size_t>(owned[static_cast<size_t>(layout)])];
       for (int column : columns) table->push_back(times * row[static_cast<size_t>(column)]);
     }
     return table;
   }
 
+  void end() {
+    volumes_.reset();
+    seconds_ = {};
+  }
+
  private:
   static constexpr int64_t block_rows = 50;
 
-  const Column& owns(size_t member) const { return columns_[static_cast<size_t>(exchanges_[member].owns)]; }
-  const Column& reads(size_t member) const { return columns_[static_cast<size_t>(exchanges_[member].reads)]; }
+  // The numbers of the owners' and the readers' columns.
+  std::pair<size_t, size_t> columns_of(size_t member) const {
+    return {static_cast<size_t>(exchanges_[member].owns), static_cast<size_t>(exchanges_[member].reads)};
+  }
 
   const std::vector<Column>& columns_;
   const std::vector<Exchange>& exchanges_;
   std::vector<size_t> members_;
-  Layouts owned_, needed_;                              // of all members
-  std::vector<std::vector<int>> owned_of_, needed_of_;  // per member: numbers of its columns' layouts
+  Layouts owned_, needed_;                                   // of all members
+  std::map<size_t, std::vector<int>> owned_of_, needed_of_;  // per column: numbers of its layouts
   size_t pairs_apart_ = 0;
   std::optional<ExchangeVolumes> volumes_;
   std::vector<std::vector<double>> seconds_;  // owned layouts by needed layouts
@@ -133,6 +147,7 @@ void price(std::vector<Alike> alike, size_t devices, const std::vector<int>& nod
     const auto& [a, m] = members[static_cast<size_t>(i)];
     tables[alike[a].members()[m]] = CostGraph::checked_edge(0, 1, alike[a].table(m));
   });
+  parallel_for_each(std::ssize(alike), work, [&](int64_t i) { alike[static_cast<size_t>(i)].end(); });
 }
 
 // Lists of exchanges of tensors of one shape and type.

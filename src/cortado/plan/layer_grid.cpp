@@ -38,6 +38,7 @@ BoxGrid::Ranges BoxGrid::ranges_of(const DegreeList& degrees) const {
   const LayerCutter cutter = cutter_of_(config);
   Ranges ranges(static_cast<size_t>(whole_.rank()));
   std::vector<bool> changed(ranges.size());
+  for (std::vector<Range>& of_axis : ranges) of_axis.reserve(config.devices.size());
   for (int index = 0; index < config.degrees.product(); ++index) {
     const Box box = box_of_(cutter, index);
     for (size_t a = 0; a < ranges.size(); ++a) {
@@ -122,6 +123,8 @@ GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, Cuts cuts) c
   if (std::ranges::any_of(ranges, [](const Range& range) { return range.size() == 0; })) return nullptr;
   std::vector<Range> distinct;
   std::vector<int> of_rank, number_of(ranges.size(), -1), counts;
+  distinct.reserve(ranges.size());
+  counts.reserve(ranges.size());
   of_rank.reserve(static_cast<size_t>(ranks_));
   std::map<std::pair<int64_t, int64_t>, int> numbers;  // of distinct ranges
   for (int rank = 0; rank < ranks_; ++rank) {
@@ -141,6 +144,7 @@ GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, Cuts cuts) c
     of_rank.push_back(number);
   }
   std::vector<double> share;
+  share.reserve(counts.size());
   for (int count : counts) share.push_back(static_cast<double>(count) / static_cast<double>(ranges.size()));
   return std::make_shared<const GridLayout::Axis>(std::move(distinct), std::move(share), std::move(of_rank));
 }

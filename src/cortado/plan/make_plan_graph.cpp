@@ -215,11 +215,10 @@ class GraphMaker {
   void price_alone(Kind& kind) {
     GroupPricer pricer(network_, kind.group, options_, costs_);
     for (const ParallelConfig& each : kind.all) {
-      const ParallelConfig config = with_devices(each);
-      const Priced priced = pricer.price(config);
-      kind.alone.push_back({priced.total().count, priced.memory});
-      if (const std::optional<Priced> other = pricer.price_replicated(config))
-        kind.alone.back().seconds = std::min(kind.alone.back().seconds, other->total().count);
+      const GroupPricer::Ways ways = pricer.price_all_ways(with_devices(each));
+      kind.alone.push_back({ways.summed.total().count, ways.summed.memory});
+      if (ways.replicated)
+        kind.alone.back().seconds = std::min(kind.alone.back().seconds, ways.replicated->total().count);
     }
   }
 
@@ -322,12 +321,13 @@ class GraphMaker {
     parallel_for_each(std::ssize(kinds_), costs_.concurrent() ? work : 0, [&](int64_t k) {
       Kind& kind = kinds_[static_cast<size_t>(k)];
       GroupPricer pricer(network_, kind.group, options_, costs_);
-      std::vector<Priced> priced;
-      for (const ParallelConfig& config : kind.configs) priced.push_back(pricer.price(with_devices(config)));
+      std::vector<Priced> priced, replicated;
       for (const ParallelConfig& config : kind.configs) {
-        if (std::optional<Priced> other = pricer.price_replicated(with_devices(config)))
-          priced.push_back(std::move(*other));
+        GroupPricer::Ways ways = pricer.price_all_ways(with_devices(config));
+        priced.push_back(std::move(ways.summed));
+        if (ways.replicated) replicated.push_back(std::move(*ways.replicated));
       }
+      std::ranges::move(replicated, std::back_inserter(priced));
       const Candidates& all = kind.priced.emplace(std::move(priced));
       Columns& made = columns[static_cast<size_t>(k)];
       for (size_t i = 0; i < all[0].reads.size(); ++i)

@@ -22,35 +22,41 @@ RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
 
 }  // namespace
 
-// Prices one configuration of a group: made for it, run once.
+// Prices one configuration of a group.
 class GroupPricer::Run {
  public:
-  Run(GroupPricer& group, const ParallelConfig& config, bool replicated)
-      : group_(group),
-        config_(config),
-        after_(following(config)),
-        replicated_(replicated),
-        costs_(group.costs_) {}
-
-  Priced run() {
+  Run(GroupPricer& group, const ParallelConfig& config)
+      : group_(group), config_(config), after_(following(config)), costs_(group.costs_) {
     priced_.strategy.config = config_;
     for (size_t i = 0; i < group_.members_.size(); ++i) add_layer(i);
-    if (replicated_) {
-      priced_.strategy.sync = GradientSync::replicate;
-      gather_for_gradients();
-      take(by_replicas_);
-    } else if (cheaper_by_owners()) {
+    price_tasks();
+    if (config_.degrees.r > 1) price_partial_sums();
+  }
+
+  // Both have what the configuration costs whatever way gradients take.
+  Priced replicated() const {
+    Priced priced = priced_;
+    priced.strategy.sync = GradientSync::replicate;
+    price_whole_gradients(priced);
+    take(gathered_by_replicas(), priced);
+    return finished(std::move(priced));
+  }
+
+  Priced summed() && {
+    // What is sent to servers, who update what owners do.
+    priced_.sync_by_servers = served_;
+    priced_.update_by_servers = by_owners_.update;
+    priced_.more_bytes_by_servers = {served_bytes_.count - by_allreduce_.sent.count};
+    if (cheaper_by_owners()) {
       priced_.strategy.sync = GradientSync::owner;
       priced_.more_by_allreduce = {(by_allreduce_.seconds() - by_owners_.seconds()).count};
       priced_.more_parameters_by_allreduce = {by_allreduce_.parameters.count - by_owners_.parameters.count};
-      take(by_owners_);
+      take(by_owners_, priced_);
     } else {
-      take(by_allreduce_);
+      take(by_allreduce_, priced_);
     }
-    price_tasks();
-    if (config_.degrees.r > 1) price_partial_sums();
-    priced_.memory = held_bytes(group_.network_, group_.group_, priced_);
-    return std::move(priced_);
+    priced_.more_parameters_by_servers = {by_owners_.parameters.count - priced_.parameters.count};
+    return finished(std::move(priced_));
   }
 
  private:
@@ -76,7 +82,8 @@ class GroupPricer::Run {
 
   // Returns the seconds of one collective in all groups at once. Adds to `sent` the bytes that all ranks
   // send.
-  Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes, Bytes& sent) {
+  Seconds collective(Collective kind, std::span<const std::vector<int>> groups, Bytes bytes,
+                     Bytes& sent) const {
     int64_t members = 0;
     for (const auto& group : groups) members += std::ssize(group) - 1;
     if (members == 0) return {};
@@ -88,19 +95,20 @@ class GroupPricer::Run {
   // parameters, gradients and the solver's history take of the device that holds most.
   struct Gradients {
     Seconds sync, update;
-    Bytes parameters;
+    Bytes sent, parameters;
     Seconds seconds() const { return sync + update; }
   };
 
-  void take(const Gradients& gradients) {
-    priced_.sync = gradients.sync;
-    priced_.update = gradients.update;
-    priced_.parameters = gradients.parameters;
-    if (replicated_) return;
-    // Servers update what owners do.
-    priced_.sync_by_servers = served_;
-    priced_.update_by_servers = by_owners_.update;
-    priced_.more_parameters_by_servers = {by_owners_.parameters.count - gradients.parameters.count};
+  static void take(const Gradients& gradients, Priced& priced) {
+    priced.sync = gradients.sync;
+    priced.update = gradients.update;
+    priced.sync_bytes = gradients.sent;
+    priced.parameters = gradients.parameters;
+  }
+
+  Priced finished(Priced priced) const {
+    priced.memory = held_bytes(group_.network_, group_.group_, priced);
+    return priced;
   }
 
   // Owners send as much in all, and each updates a share. But they send what they updated after the backward
@@ -109,38 +117,40 @@ class GroupPricer::Run {
 
   void price_parameter(Member& member, size_t p, const GridLayout& slices) {
     const Bytes slice = bytes_of(slices.most_elements(), ElementType::f32);
-    for (Gradients* way : {&by_allreduce_, &by_owners_, &by_replicas_}) way->parameters += slice;
+    for (Gradients* way : {&by_allreduce_, &by_owners_}) way->parameters += slice;
     if (!member.parameters[p]->wants_gradient) return;
     const int history = group_.options_.history;
-    Gradients& of_all = replicated_ ? by_replicas_ : by_allreduce_;  // each device updates all that it holds
-    of_all.parameters += {slice.count * (1 + history)};
-    of_all.update += costs_.update(slice, slowest_device());
-    if (replicated_) return;  // layers after such a one have none
     const GradientSum& sum = sum_of(member.sums[p], slices, slice);
     const Bytes share{(slice.count + sum.replicas - 1) / sum.replicas};
+    by_allreduce_.parameters += {slice.count * (1 + history)};
     by_owners_.parameters += {slice.count + share.count * history};
+    by_allreduce_.update += costs_.update(slice, slowest_device());  // each device updates all that it holds
+    by_owners_.update += costs_.update(share, slowest_device());
     by_allreduce_.sync += sum.allreduce;
     by_owners_.sync += sum.scatter + sum.gather;
+    for (Gradients* way : {&by_allreduce_, &by_owners_}) way->sent += sum.bytes;
     gathers_ += sum.gather;
-    by_owners_.update += costs_.update(share, slowest_device());
-    priced_.sync_bytes += sum.bytes;
     served_ += sum.served;
-    priced_.more_bytes_by_servers += {sum.served_bytes.count - sum.bytes.count};
+    served_bytes_ += sum.served_bytes;
   }
 
   // Instead of a sum each replica gathers what all of them read, unless that is samples, of which it reads
-  // more, and the gradients of what they computed.
-  void gather_for_gradients() {
+  // more, and the gradients of what they computed. It updates what it holds, as after an allreduce. Layers
+  // after such a one have no parameters.
+  Gradients gathered_by_replicas() const {
+    Gradients gradients{
+        .sync = {}, .update = by_allreduce_.update, .sent = {}, .parameters = by_allreduce_.parameters};
     Member& member = group_.members_[0];
     const RankGroups replicas = member.grid.slices(0, config_).replicas();
     const auto& tensors = group_.network_.tensors();
     const auto &read = tensors[member.node.inputs[0]], &written = tensors[member.node.outputs[0]];
     const Bytes inputs = bytes_of(member.grid.replicas_reads(config_).most_elements(), read.type);
-    const Bytes gradients = bytes_of(member.grid.replicas_domain(config_).most_elements(), written.type);
+    const Bytes whole = bytes_of(member.grid.replicas_domain(config_).most_elements(), written.type);
     const auto& producer = group_.network_.nodes()[read.producer];
-    for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, gradients})
-      by_replicas_.sync += collective(Collective::allgather, replicas, gathered, priced_.sync_bytes);
-    by_replicas_.parameters += {inputs.count + gradients.count};
+    for (const Bytes& gathered : {producer.layer->is_source() ? Bytes{} : inputs, whole})
+      gradients.sync += collective(Collective::allgather, replicas, gathered, gradients.sent);
+    gradients.parameters += {inputs.count + whole.count};
+    return gradients;
   }
 
   int slowest_device() const {
@@ -152,7 +162,7 @@ class GroupPricer::Run {
 
   // Returns the segmented allreduce of channel and filter parallelism (Dryden et al. 2019, section 3.2). Many
   // configurations have the same.
-  const GradientSum& sum_of(std::vector<GradientSum>& known, const GridLayout& slices, Bytes slice) {
+  const GradientSum& sum_of(std::vector<GradientSum>& known, const GridLayout& slices, Bytes slice) const {
     const auto same = std::ranges::find(known, slices, &GradientSum::slices);
     if (same != known.end()) return *same;
     GradientSum& sum = known.emplace_back(slices);
@@ -193,11 +203,11 @@ class GroupPricer::Run {
 
   // A chain's prototype on the slowest rank; of equal ones, that with the largest share of its first layer,
   // layer i.
-  TaskTime slowest(const Task& whole, size_t i) {
+  TaskTime slowest(const Task& whole, size_t i) const {
     return slowest(whole, i, group_.members_[i].grid.domain(config_of(i)));
   }
 
-  TaskTime slowest(const Task& whole, size_t i, const GridLayout& domain) {
+  TaskTime slowest(const Task& whole, size_t i, const GridLayout& domain) const {
     const int most = domain.first_with_most();
     ensure(most >= 0, "a layer has a device");
     if (group_.options_.weights.empty()) return time_on(most, whole, i, domain);
@@ -222,7 +232,7 @@ class GroupPricer::Run {
     return equal ? most.total() : time_on(first, whole, i, domain).total();
   }
 
-  TaskTime time_on(int rank, const Task& whole, size_t i, const GridLayout& domain) {
+  TaskTime time_on(int rank, const Task& whole, size_t i, const GridLayout& domain) const {
     std::optional<Range> summed;
     if (i == 0 && config_.degrees.r > 1) summed = priced_.reads[0].range(rank, 1);
     Task task = cut_task(whole, domain.box(rank), summed);
@@ -231,7 +241,6 @@ class GroupPricer::Run {
   }
 
   void price_tasks() {
-    if (replicated_) return price_replicated_tasks();
     if (config_.degrees.r == 1) {
       priced_.compute = slowest(group_.whole_, 0);
       priced_.first = of_first(group_.whole_, 0, priced_.compute);
@@ -249,13 +258,12 @@ class GroupPricer::Run {
   }
 
   // The task is one that other candidates have, too, so that nothing more is measured. The layers after the
-  // first are priced as parts of its kernel, though they run by themselves.
-  void price_replicated_tasks() {
-    priced_.compute = slowest(group_.whole_, 0);
-    priced_.first = of_first(group_.whole_, 0, priced_.compute);  // at least: of its part of the samples
+  // first are priced as parts of its kernel, though they run by themselves. The first device takes at least
+  // what its part of the samples does.
+  void price_whole_gradients(Priced& priced) const {
     const TaskTime whole = slowest(group_.whole_, 0, group_.members_[0].grid.replicas_domain(config_));
-    priced_.compute.backward_weights = whole.backward_weights;
-    priced_.compute.bound |= whole.bound;
+    priced.compute.backward_weights = whole.backward_weights;
+    priced.compute.bound |= whole.bound;
   }
 
   // A reduce-scatter of the addends over the devices that differ in r alone, and an allgather of the
@@ -280,11 +288,11 @@ class GroupPricer::Run {
   GroupPricer& group_;
   const ParallelConfig& config_;
   const ParallelConfig after_;  // of the layers after the first
-  const bool replicated_;       // gradients of the first layer's parameters
   CostModel& costs_;
-  Gradients by_allreduce_, by_owners_, by_replicas_;
+  Gradients by_allreduce_, by_owners_;
   Seconds gathers_;  // of owners
   Seconds served_;   // what servers take
+  Bytes served_bytes_;
   Priced priced_;
 };
 
@@ -346,13 +354,25 @@ std::vector<std::string_view> compared_strategies(const PricingOptions& options)
   return names;
 }
 
-Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config, false).run(); }
+Priced GroupPricer::price(const ParallelConfig& config) { return Run(*this, config).summed(); }
 
 std::optional<Priced> GroupPricer::price_replicated(const ParallelConfig& config) {
-  if (!options_.replicate || config.degrees.r > 1) return std::nullopt;
+  if (!may_replicate(config)) return std::nullopt;
+  return Run(*this, config).replicated();
+}
+
+GroupPricer::Ways GroupPricer::price_all_ways(const ParallelConfig& config) {
+  Run run(*this, config);
+  Ways ways;
+  if (may_replicate(config)) ways.replicated = run.replicated();
+  ways.summed = std::move(run).summed();
+  return ways;
+}
+
+bool GroupPricer::may_replicate(const ParallelConfig& config) const {
+  if (!options_.replicate || config.degrees.r > 1) return false;
   const auto bytes = replicate_bytes(network_, group_.nodes[0], config.degrees);
-  if (!bytes || bytes->spared() <= 0) return std::nullopt;
-  return Run(*this, config, true).run();
+  return bytes && bytes->spared() > 0;
 }
 
 Priced price(const Network& network, const Group& group, const LayerStrategy& strategy,

@@ -47,6 +47,12 @@ class GroupPricer {
   // Every replica of the first layer computes its whole gradients (GradientSync::replicate). None: it cannot,
   // or that spares no bytes, in which case it takes longer. Not for layers cut along r.
   std::optional<Priced> price_replicated(const ParallelConfig& config);
+  // Both at once: they have most of their costs in common.
+  struct Ways {
+    Priced summed;
+    std::optional<Priced> replicated;
+  };
+  Ways price_all_ways(const ParallelConfig& config);
 
  private:
   class Run;
@@ -68,6 +74,7 @@ class GroupPricer {
   };
   // Layers `begin` to `end` as one kernel runs them on one device.
   Task chain(size_t begin, size_t end, LayerPtr first) const;
+  bool may_replicate(const ParallelConfig& config) const;
   std::vector<ElementType> types_of(const std::vector<TensorIndex>& tensors) const;
 
   const Network& network_;
