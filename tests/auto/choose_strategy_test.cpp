@@ -1,7 +1,9 @@
 #include "cortado/auto/choose_strategy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <functional>
 
 #include "cortado/auto/trial.h"
 #include "cortado/base/digest.h"
@@ -139,6 +141,30 @@ TEST_F(ChooseStrategy, TrialsTakeAsLongAtEveryRank) {
   });
   EXPECT_EQ(seconds[0], seconds[1]);
   EXPECT_GT(seconds[0], Seconds{});
+}
+
+// What each of the candidates takes, run by run, and in which order they ran.
+struct Runs {
+  std::vector<std::vector<double>> seconds;
+  std::vector<size_t> order{};
+  Seconds operator()(size_t candidate) {
+    const auto before = static_cast<size_t>(std::ranges::count(order, candidate));
+    order.push_back(candidate);
+    return {seconds.at(candidate).at(before)};
+  }
+};
+
+// The fastest one was disturbed in its first run.
+TEST(TryInTurns, RunsAgainWhatMayHaveBeenDisturbed) {
+  Runs runs{{{1.6, 1.0, 1.1}, {1.2, 1.3}, {2.0}}};
+  EXPECT_EQ(try_in_turns({{}, {}, {}}, std::ref(runs)), (std::vector<Seconds>{{1.0}, {1.2}, {2.0}}));
+  EXPECT_EQ(runs.order, (std::vector<size_t>{0, 1, 2, 1, 0}));
+}
+
+TEST(TryInTurns, RunsNothingThatIsKnown) {
+  Runs runs{{{}, {1.0, 1.1, 1.2}}};
+  EXPECT_EQ(try_in_turns({{{1.05}}, {}}, std::ref(runs)), (std::vector<Seconds>{{1.05}, {1.0}}));
+  EXPECT_EQ(runs.order, (std::vector<size_t>{1, 1, 1}));
 }
 
 // A job whose ranks say that they run on these hosts.

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <optional>
-#include <ranges>
 
 #include "cortado/auto/trial.h"
 #include "cortado/base/digest.h"
@@ -51,28 +50,21 @@ struct Trial {
 };
 Trial try_candidates(const plan::Choice& choice, const Network& network, Communicator& job, JobCosts& costs,
                      device::DeviceRuntime& device) {
-  // Other load only lengthens an iteration. So strategies tried anew within 10 % of the fastest run again;
-  // the smaller time counts.
-  constexpr double about = 1.1;
   Trial trial;
   if (choice.candidates.size() < 2 || writes_files(network)) return trial;
-  std::vector<size_t> fresh;
-  auto run = [&](size_t candidate) {
-    return try_strategy(network, job, choice.candidates[candidate].strategy, costs, device);
+  std::vector<std::optional<Seconds>> known;
+  const auto key = [&](size_t candidate) {
+    return key_of_trial(network, choice.candidates[candidate].strategy, costs.kernels());
   };
-  for (size_t i = 0; i < choice.candidates.size(); ++i) {
-    const std::optional<Seconds> known =
-        costs.times().known(key_of_trial(network, choice.candidates[i].strategy, costs.kernels()));
-    if (!known) fresh.push_back(i);
-    trial.seconds.push_back(known ? *known : run(i));
+  for (size_t i = 0; i < choice.candidates.size(); ++i) known.push_back(costs.times().known(key(i)));
+  trial.seconds = try_in_turns(known, [&](size_t candidate) {
+    return try_strategy(network, job, choice.candidates[candidate].strategy, costs, device);
+  });
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (known[i]) continue;
+    ++trial.fresh;
+    costs.times().keep(key(i), trial.seconds[i]);
   }
-  const Seconds near{about * std::ranges::min(trial.seconds).count};
-  for (size_t i : std::views::reverse(fresh)) {
-    if (trial.seconds[i] < near) trial.seconds[i] = std::min(trial.seconds[i], run(i));
-    costs.times().keep(key_of_trial(network, choice.candidates[i].strategy, costs.kernels()),
-                       trial.seconds[i]);
-  }
-  trial.fresh = static_cast<int>(fresh.size());
   return trial;
 }
 
