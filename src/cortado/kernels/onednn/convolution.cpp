@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "cortado/kernels/native/depthwise_gradient.h"
+#include "cortado/kernels/native/few_outputs.h"
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/merged_groups.h"
 #include "cortado/kernels/onednn/onednn.h"
@@ -162,12 +163,19 @@ KernelOffer make_onednn_convolution(const Task& task) try {
   const int64_t groups = local_groups(task, options);
   problem.canonical =
       row_major(weight_extents(window, groups, task.local_output(0)[1], task.local_input(0)[1]));
+  const bool few_outputs = native::has_few_outputs(task);
+  if (few_outputs) {
+    problem.source_gradient = problem.weight_gradient = problem.bias_gradient = false;
+    problem.canonical_weights = true;
+  }
   KernelOffer offer =
       offer_of_window(problem, window, task.input_boxes[0], task.output_boxes[0], plan_convolution);
   if (offer.kernel && groups > 1) {
     offer.kernel = with_merged_gradient(std::move(offer.kernel), task, groups, make_onednn_convolution);
     offer.kernel = native::with_depthwise_gradient(std::move(offer.kernel), task);
   }
+  if (offer.kernel && few_outputs && task.has_backward())
+    offer.kernel = native::with_gradients_of_few_outputs(std::move(offer.kernel), task);
   return offer;
 } catch (const dnnl::error& error) {
   return {nullptr, error.what()};
