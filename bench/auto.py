@@ -7,7 +7,7 @@
 On hosts as those of bench/network.py, or with --rate here on ranks in shared memory, each net is timed under auto and
 the built-in strategies in turns. The machine is measured first; strategies that it simulates to take more than
 --within times the least are left out. Printed are, per net: what auto chose, its step, the fastest other strategy and
-its step (the least of the rounds), and the first step over the second.
+its step (the least iteration of all rounds), and the first step over the second.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def simulated(options, hosts, net, batch, strategy, machine):
 
 
 def measured(options, hosts, net, batch, strategy):
-    """Seconds of a step, and what auto says that it chose."""
+    """Seconds of the shortest iteration, and what auto says that it chose."""
     report = pathlib.Path(hosts.folder.name) / "time.json"
     report.unlink(missing_ok=True)
     try:
@@ -52,7 +52,7 @@ def measured(options, hosts, net, batch, strategy):
     except subprocess.CalledProcessError as error:
         raise SystemExit(f"{net} under {strategy}: {error.stderr}") from error
     chosen = re.search(r"strategy auto: ([^;]*?)(?:,|;|$)", said.stdout + said.stderr, re.MULTILINE)
-    return json.loads(report.read_text())["step_seconds"], chosen.group(1) if chosen else ""
+    return min(json.loads(report.read_text())["iteration_seconds"]), chosen.group(1) if chosen else ""
 
 
 def row(options, hosts, net, batch, machine):

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -116,6 +117,10 @@ TEST_F(Arguments, TimeWritesItsContract) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   EXPECT_GT(json["step_seconds"], 0.0);
+  auto iterations = json["iteration_seconds"].get<std::vector<double>>();
+  ASSERT_EQ(iterations.size(), 3u);
+  std::ranges::sort(iterations);
+  EXPECT_EQ(json["step_seconds"], iterations[1]);  // the median
   for (const char* key : {"name", "forward_seconds", "backward_seconds", "communication_seconds", "gflops"}) {
     EXPECT_TRUE(json["layers"][0].contains(key)) << key;
   }

@@ -131,6 +131,7 @@ std::string memory_text(const TimedRun& run) {
 
 nlohmann::ordered_json run_json(const TimedRun& run) {
   nlohmann::ordered_json json = times_json(run.report);
+  for (const IterationTimes& iteration : run.times) json["iteration_seconds"].push_back(iteration.step.count);
   json["threads"] = compute_threads();
   json["peak_memory_bytes"] = std::ranges::max(run.memory).count;
   for (Bytes memory : run.memory) json["peak_memory_bytes_of_ranks"].push_back(memory.count);
