@@ -141,7 +141,8 @@ TEST_F(Restarts, AfterRandomKillsGiveTheBitsOfACalmRun) {
   EXPECT_EQ(calm().losses, losses("killed.jsonl"));
 }
 
-// The labels are powers of two: the sum of a batch's, its loss, says which samples were in it.
+// The labels are powers of two: the sum of a batch's, its loss, says which samples were in it. Images are
+// large, so that the training does not end before its ranks are killed.
 TEST_F(Restarts, TakeEachSampleOnceAnEpoch) {
   constexpr int samples = 20, batch = 4;
   std::string list;
@@ -150,7 +151,7 @@ TEST_F(Restarts, TakeEachSampleOnceAnEpoch) {
   folder_.write("list.txt", list);
   folder_.write("net.prototxt", fmt::format(R"(name: "cursor"
 layer {{ name: "data" type: "ImageData" top: "data" top: "label"
-  image_data_param {{ source: "list.txt" batch_size: {} shuffle: true new_height: 6 new_width: 6 }} }}
+  image_data_param {{ source: "list.txt" batch_size: {} shuffle: true new_height: 100 new_width: 100 }} }}
 layer {{ name: "fc" type: "InnerProduct" bottom: "data" top: "fc" inner_product_param {{ num_output: 3 }} }}
 layer {{ name: "none" type: "Reduction" bottom: "fc" top: "none" loss_weight: 1e-30 }}
 layer {{ name: "ids" type: "Reduction" bottom: "label" top: "ids" loss_weight: 1 }}
