@@ -82,7 +82,7 @@ void for_each(const Strategy& start, const Network& net, const std::vector<CutCh
   }
 }
 
-// CORTADO_SEARCHES=2000 takes more than an hour of one core; 0:500, 500:1000 and so on are its parts.
+// CORTADO_SEARCHES=2000 takes an hour of one core or more; 0:500, 500:1000 and so on are its parts.
 std::pair<uint32_t, uint32_t> seeds() {
   const char* given = std::getenv("CORTADO_SEARCHES");
   const std::string words = given ? given : "10";
