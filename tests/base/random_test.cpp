@@ -1,6 +1,10 @@
 #include "cortado/base/random.h"
 
+#include <cstdint>
 #include <gtest/gtest.h>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace cortado {
 namespace {
@@ -27,6 +31,30 @@ TEST(RandomStream, DependsOnEachOfItsKeys) {
   EXPECT_NE(a.bits(17), seed.bits(17));
   EXPECT_NE(a.bits(17), iteration.bits(17));
   EXPECT_NE(a.bits(17), owner.bits(17));
+}
+
+// Two in a million normal numbers lie so near to the middle of two floats that they are computed twice.
+TEST(RandomStream, GivesRunsTheBitsOfSingleNumbers) {
+  const RandomStream streams[] = {{.seed = 7},
+                                  {.seed = ~uint64_t{0} / 3, .iteration = uint64_t{5} << 33, .owner = 9}};
+  const std::pair<double, double> ranges[] = {{0, 0.01}, {-0.02, 0.02}, {3, 2},
+                                              {1e30, 0}, {0, 1e39},     {-1, -0.5}};
+  for (const RandomStream& stream : streams) {
+    for (const int64_t count : {1, 32, 33, 256, 257, 300, 3000000}) {
+      const uint64_t first = (uint64_t{1} << 32) - 100;
+      for (const auto& [a, b] : count == 3000000 ? std::span(ranges, 1) : std::span(ranges)) {
+        std::vector<float> uniforms(static_cast<size_t>(count) + 1, 42), normals = uniforms;
+        stream.uniforms(first, count, a, b, uniforms.data());
+        stream.normals(first, count, a, b, normals.data());
+        for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
+          ASSERT_EQ(uniforms[i], static_cast<float>(stream.uniform(first + i, 0, a, b))) << i;
+          ASSERT_EQ(normals[i], static_cast<float>(stream.normal(first + i, 0, a, b))) << i;
+        }
+        EXPECT_EQ(uniforms.back(), 42);
+        EXPECT_EQ(normals.back(), 42);
+      }
+    }
+  }
 }
 
 TEST(RandomStream, HasTheMomentsOfItsDistributions) {

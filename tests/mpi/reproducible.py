@@ -3,12 +3,13 @@
 the snapshots with that of one rank and one thread.
 
     tests/mpi/reproducible.py CORTADO [OTHER...] [--nets a,b] [--ranks 1,2] [--threads 1,2] [--strategies data,mixed]
-                              [--iterations N] [--hosts N]
+                              [--iterations N] [--hosts N] [--results FILE]
 
 OTHER: commands of other builds with the same instruction set, such as one with another MPI. `mixed` cuts convolutions
 and inner products of a multiple of 8 outputs by channel, or by samples and channel on an even number of ranks above 2,
 and all other layers by samples. Nets learn from random data that the seed gives. --hosts N (root; MPICH): ranks are placed
-in turn on N network namespaces. Ends with 1 where bits differ."""
+in turn on N network namespaces. --results FILE: digests are kept there, and a case that a build has ended is not run again:
+all nets take hours. Ends with 1 where bits differ."""
 
 import argparse
 import contextlib
@@ -59,6 +60,10 @@ def field(layer, name):
     return found[1] if found else None
 
 
+def version(cortado):
+    return subprocess.run([cortado, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+
+
 def make_folder(folder, net, iterations):
     file, batch, sample, label = NETS[net]
     shape = lambda extents: "shape { " + " ".join(f"dim: {extent}" for extent in extents) + " }"
@@ -105,6 +110,27 @@ def digest(cortado, folder, net, layers, iterations, ranks, threads, strategy, h
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
+class Results:
+    """Digests of the cases that have ended, by what was run; in a file where one is named."""
+
+    def __init__(self, file):
+        self.file = file
+        lines = file.read_text().splitlines() if file and file.exists() else []
+        self.digests = dict(line.rsplit(" ", 1) for line in lines)
+
+    def digest(self, run, *case):
+        name = " ".join(map(str, case))
+        if name in self.digests:
+            return self.digests[name]
+        found = run()
+        if len(found) == 64:
+            self.digests[name] = found
+            if self.file:
+                with self.file.open("a") as file:
+                    file.write(f"{name} {found}\n")
+        return found
+
+
 def cases(arguments):
     """(command, ranks, threads, strategy): the first is what all others are compared with."""
     yield arguments.cortado[0], 1, 1, "single"
@@ -116,7 +142,7 @@ def cases(arguments):
                         yield command, ranks, threads, strategy
 
 
-def differing(net, arguments, hosts):
+def differing(net, arguments, hosts, results):
     """How many of the net's cases end in other bits than the first."""
     failed, expected = 0, None
     with tempfile.TemporaryDirectory(prefix="cortado-reproducible-") as name:
@@ -124,7 +150,10 @@ def differing(net, arguments, hosts):
         layers = make_folder(folder, net, arguments.iterations)
         for command, ranks, threads, strategy in cases(arguments):
             began = time.monotonic()
-            found = digest(command, folder, net, layers, arguments.iterations, ranks, threads, strategy, hosts)
+            found = results.digest(
+                lambda: digest(command, folder, net, layers, arguments.iterations, ranks, threads, strategy, hosts),
+                net, arguments.iterations, arguments.hosts if ranks > 1 else 0, command, version(command), ranks, threads,
+                strategy)
             expected = expected or found
             same = found == expected and len(found) == 64
             failed += not same
@@ -144,14 +173,16 @@ def main():
     parser.add_argument("--strategies", type=words, default=["data", "model", "owt", "mixed"])
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--hosts", type=int, default=0)
+    parser.add_argument("--results", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.cortado = [str(pathlib.Path(command).resolve()) for command in arguments.cortado]
+    results = Results(arguments.results)
     begin = time.monotonic()
     hosts = Hosts(arguments.hosts, "none") if arguments.hosts else None
     with contextlib.ExitStack() as at_end:
         if hosts:
             at_end.callback(hosts.remove)
-        failed = sum(differing(net, arguments, hosts) for net in arguments.nets)
+        failed = sum(differing(net, arguments, hosts, results) for net in arguments.nets)
     print(f"{failed} differ; {time.monotonic() - begin:.0f} s")
     return failed > 0
 

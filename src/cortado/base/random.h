@@ -32,7 +32,12 @@ struct RandomStream {
   // Normal with the given mean and standard deviation (Box-Muller).
   double normal(uint64_t index, uint32_t draw, double mean, double deviation) const;
 
+  // Draw 0 of `count` neighbours, bit for bit as from the above, as floats; several times as fast.
+  void uniforms(uint64_t first, int64_t count, double low, double high, float* values) const;
+  void normals(uint64_t first, int64_t count, double mean, double deviation, float* values) const;
+
  private:
+  std::array<uint32_t, 2> key() const;
   std::array<uint32_t, 4> four_draws(uint64_t index, uint32_t block) const;
 };
 

@@ -44,6 +44,8 @@ class PartIndex {
     }
   }
   int64_t size() const { return size_; }
+  // How many elements from i on are neighbours in the whole.
+  int64_t run_from(int64_t i) const { return run_ - i % run_; }
   int64_t operator[](int64_t i) const { return begins_[static_cast<size_t>(i / run_)] + i % run_; }
 
  private:
@@ -57,6 +59,17 @@ void fill_each(const PartIndex& part, float* values, Draw&& draw) {
   parallel_for(part.size(), [&](int64_t i) { values[i] = static_cast<float>(draw(part[i])); });
 }
 
+// draw(index of the first in the whole parameter, count, values) for neighbours.
+template <typename Draw>
+void fill_runs(const PartIndex& part, float* values, Draw&& draw) {
+  parallel_ranges(part.size(), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin, count = 0; i < end; i += count) {
+      count = std::min(end - i, part.run_from(i));
+      draw(static_cast<uint64_t>(part[i]), count, values + i);
+    }
+  });
+}
+
 // Interpolation weights for a deconvolution that enlarges by ceil(width / 2).
 void fill_bilinear(const Shape& shape, const PartIndex& part, float* values) {
   if (shape.rank() != 4 || shape[2] != shape[3]) {
@@ -67,6 +80,12 @@ void fill_bilinear(const Shape& shape, const PartIndex& part, float* values) {
   fill_each(part, values, [&](int64_t i) {
     double x = i % width, y = (i / width) % width;
     return (1 - std::abs(x / factor - centre)) * (1 - std::abs(y / factor - centre));
+  });
+}
+
+void fill_uniform(const PartIndex& part, const RandomStream& stream, double low, double high, float* values) {
+  fill_runs(part, values, [&](uint64_t first, int64_t count, float* run) {
+    stream.uniforms(first, count, low, high, run);
   });
 }
 
@@ -87,10 +106,13 @@ void fill_positive_unitball(const Shape& shape, const Box& box, const PartIndex&
 void fill_gaussian(const Filler& filler, const Shape& shape, const PartIndex& part,
                    const RandomStream& stream, float* values) {
   // Sparse: each weight is kept with probability sparse / outputs.
-  double keep = filler.sparse < 0 || shape.rank() == 0 ? 1 : static_cast<double>(filler.sparse) / shape[0];
-  fill_each(part, values, [&](int64_t i) {
-    if (keep < 1 && stream.uniform(i, 7) >= keep) return 0.0;
-    return stream.normal(i, 0, filler.mean, filler.std);
+  const double keep =
+      filler.sparse < 0 || shape.rank() == 0 ? 1 : static_cast<double>(filler.sparse) / shape[0];
+  fill_runs(part, values, [&](uint64_t first, int64_t count, float* run) {
+    stream.normals(first, count, filler.mean, filler.std, run);
+    if (keep >= 1) return;
+    for (int64_t i = 0; i < count; ++i)
+      if (stream.uniform(first + static_cast<uint64_t>(i), 7) >= keep) run[i] = 0;
   });
 }
 
@@ -108,7 +130,7 @@ void fill(const Filler& filler, const Shape& shape, const Box& box, const Random
       std::fill_n(values, part.size(), static_cast<float>(filler.value));
       return;
     case Filler::Type::uniform:
-      fill_each(part, values, [&](int64_t i) { return stream.uniform(i, 0, filler.min, filler.max); });
+      fill_uniform(part, stream, filler.min, filler.max, values);
       return;
     case Filler::Type::gaussian:
       fill_gaussian(filler, shape, part, stream, values);
@@ -117,13 +139,15 @@ void fill(const Filler& filler, const Shape& shape, const Box& box, const Random
       fill_positive_unitball(shape, box, part, stream, values);
       return;
     case Filler::Type::xavier: {
-      double bound = std::sqrt(3.0 / fan(filler, shape));
-      fill_each(part, values, [&](int64_t i) { return stream.uniform(i, 0, -bound, bound); });
+      const double bound = std::sqrt(3.0 / fan(filler, shape));
+      fill_uniform(part, stream, -bound, bound, values);
       return;
     }
     case Filler::Type::msra: {
-      double deviation = std::sqrt(2.0 / fan(filler, shape));
-      fill_each(part, values, [&](int64_t i) { return stream.normal(i, 0, 0, deviation); });
+      const double deviation = std::sqrt(2.0 / fan(filler, shape));
+      fill_runs(part, values, [&](uint64_t first, int64_t count, float* run) {
+        stream.normals(first, count, 0, deviation, run);
+      });
       return;
     }
     case Filler::Type::bilinear:
