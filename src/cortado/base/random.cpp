@@ -1,16 +1,11 @@
 #include "cortado/base/random.h"
 
+#include "cortado/base/philox.h"
+
 namespace cortado {
 
 std::array<uint32_t, 4> philox(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
-    uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
+  philox_rounds(counter[0], counter[1], counter[2], counter[3], key[0], key[1]);
   return counter;
 }
 

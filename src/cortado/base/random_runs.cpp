@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "cortado/base/philox.h"
 #include "cortado/base/random.h"
 
 namespace cortado {
@@ -21,16 +22,8 @@ void draw(uint64_t index, uint32_t iteration, std::array<uint32_t, 2> key, Draws
   for (int i = 0; i < block; ++i) {
     const uint64_t at = index + static_cast<uint64_t>(i);
     uint32_t counter0 = static_cast<uint32_t>(at), counter1 = static_cast<uint32_t>(at >> 32);
-    uint32_t counter2 = iteration, counter3 = 0, key0 = key[0], key1 = key[1];
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t product0 = uint64_t{0xD2511F53} * counter0, product1 = uint64_t{0xCD9E8D57} * counter2;
-      counter0 = static_cast<uint32_t>(product1 >> 32) ^ counter1 ^ key0;
-      counter2 = static_cast<uint32_t>(product0 >> 32) ^ counter3 ^ key1;
-      counter1 = static_cast<uint32_t>(product1);
-      counter3 = static_cast<uint32_t>(product0);
-      key0 += 0x9E3779B9;
-      key1 += 0xBB67AE85;
-    }
+    uint32_t counter2 = iteration, counter3 = 0;
+    philox_rounds(counter0, counter1, counter2, counter3, key[0], key[1]);
     draws.first[i] = counter0;
     draws.second[i] = counter1;
   }
@@ -57,7 +50,7 @@ double cosine(uint32_t turn) {
   const uint32_t half = std::min(turn, 0 - turn);  // cos(-x) = cos(x)
   const double x = static_cast<int32_t>(0x40000000 - half) * (2 * std::numbers::pi * 0x1p-32), square = x * x;
   double series = 1;
-  for (int n = 20; n >= 2; n -= 2) series = 1 - series * square / (n * (n + 1));
+  for (int n = 20; n >= 2; n -= 2) series = 1 - series * square * (1.0 / (n * (n + 1)));
   return x * series;
 }
 

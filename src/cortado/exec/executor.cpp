@@ -5,6 +5,7 @@
 #include <cmath>
 #include <fmt/format.h>
 
+#include "cortado/base/denormals.h"
 #include "cortado/base/error.h"
 #include "cortado/base/seconds_since.h"
 #include "cortado/exec/agreement.h"
@@ -113,6 +114,7 @@ ParameterSlices Executor::parameter_slices() const {
 }
 
 double Executor::run(uint64_t iteration, const Update& update) {
+  const FlushedDenormals no_denormals;
   core_sharing_.look();
   iteration_ = iteration;
   iteration_start_ = Clock::now();
@@ -145,6 +147,7 @@ bool Executor::time_steps(bool on) {
 }
 
 void Executor::settle() {
+  const FlushedDenormals no_denormals;
   const ActivityScope doing([this] { return activity(); });
   communication_->settle();
   if (staging_) staging_->wait_for_messages(true);

@@ -2,6 +2,7 @@
 // written.
 #include <thread>
 
+#include "cortado/base/denormals.h"
 #include "cortado/base/error.h"
 #include "cortado/base/spoken_order.h"
 #include "cortado/exec/executor.h"
@@ -10,6 +11,7 @@
 namespace cortado {
 
 void Executor::run_steps(std::span<const StepIndex> steps, std::optional<uint64_t> iteration) {
+  const FlushedDenormals no_denormals;
   ensure(communicator_.size() == 1 && !staging_,
          "parts of an iteration run on one rank, in memory of the host");
   iteration_ = iteration.value_or(iteration_);

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "cortado/base/denormals.h"
+
 namespace cortado {
 namespace {
 
@@ -115,6 +117,7 @@ StepIndex LaneThread::waited_for() const {
 }
 
 void LaneThread::loop() {
+  flush_denormals();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return running_ || quit_; });

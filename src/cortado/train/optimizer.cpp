@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cortado/base/activity.h"
+#include "cortado/base/denormals.h"
 #include "cortado/base/error.h"
 #include "cortado/device/host_view.h"
 #include "cortado/kernels/arrays.h"
@@ -109,6 +110,7 @@ const float* Optimizer::gradient_of(const Slot& slot) const {
 }
 
 void Optimizer::take_gradient(EntryIndex index, const Batch& batch) {
+  const FlushedDenormals no_denormals;
   const Slot& slot = slots_[static_cast<size_t>(slot_of_entry_[index])];
   if (met_) last_[static_cast<size_t>(slot_of_entry_[index])] = batch;
   parameters_.device().queue().launch([this, &slot, batch] { add_gradient(slot, batch); });
@@ -186,6 +188,7 @@ double Optimizer::clip_factor() const {
 
 void Optimizer::end_iteration(const Batch& batch) {
   if (!defers_updates()) return;
+  const FlushedDenormals no_denormals;
   sum_squares();
   double factor = clip_factor();
   device::Queue& queue = parameters_.device().queue();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "cortado/base/denormals.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 
@@ -126,6 +127,7 @@ void LateQueue::ask_for(int64_t items) {
 }
 
 void LateQueue::loop() {
+  flush_denormals();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return quit_ || done_ < asked_; });

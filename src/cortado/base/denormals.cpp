@@ -1,0 +1,34 @@
+#include "cortado/base/denormals.h"
+
+#include <cstdint>
+#include <xmmintrin.h>
+
+#include "cortado/base/parallel_for.h"
+
+namespace cortado {
+namespace {
+
+// Of the MXCSR register: flush results to zero, take operands that are denormal for zero.
+constexpr unsigned flush = 0x8040;
+
+void set(unsigned mode) { _mm_setcsr((_mm_getcsr() & ~flush) | mode); }
+
+}  // namespace
+
+void flush_denormals() { set(flush); }
+
+FlushedDenormals::FlushedDenormals() {
+  if ((_mm_getcsr() & flush) == flush) return;
+  before_.resize(static_cast<size_t>(compute_threads()));
+  parallel_for(std::ssize(before_), [&](int64_t thread) {
+    before_[static_cast<size_t>(thread)] = _mm_getcsr() & flush;
+    set(flush);
+  });
+}
+
+FlushedDenormals::~FlushedDenormals() {
+  const ComputeThreads same(before_.empty() ? compute_threads() : static_cast<int>(before_.size()));
+  parallel_for(std::ssize(before_), [&](int64_t thread) { set(before_[static_cast<size_t>(thread)]); });
+}
+
+}  // namespace cortado
