@@ -67,20 +67,29 @@ void PrefetchReader::restrict_to(const BatchPart& part) {
   cuts_ = !whole && !source_->restrict_to(boxes);
 }
 
-// Runs with the lock held.
-void PrefetchReader::start() {
+// Where the system does not give all threads, none may begin to work: it has no memory for that, either.
+void PrefetchReader::start(std::unique_lock<std::mutex>& lock) {
   chunk_size_ = std::clamp<int64_t>(range_.size() / (4 * thread_count_), 1, 32);
   // Of samples so large, as volumes are, one batch ahead hides its reading, and more take memory.
   constexpr int64_t large_sample = 1 << 22;  // values
   if (std::ranges::any_of(sample_floats_, [](int64_t floats) { return floats >= large_sample; }))
     batches_ahead_ = 1;
   ring_.resize(batches_ahead_ + 1);
-  for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (int i = 0; i < thread_count_; ++i) threads_.emplace_back([this] { work(); });
+  } catch (...) {
+    stopping_ = true;
+    lock.unlock();
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+    stopping_ = false;
+    throw;
+  }
 }
 
 Batch PrefetchReader::next() {
   std::unique_lock lock(mutex_);
-  if (threads_.empty()) start();
+  if (threads_.empty()) start(lock);
   Slot& slot = slot_of(taken_);
   done_.wait(lock, [&] { return slot.ready; });
   if (slot.error) std::rethrow_exception(slot.error);

@@ -82,7 +82,7 @@ class PrefetchReader : public Reader {
   bool has_room() const { return !paused_ && issued_ < taken_ + batches_ahead_; }
   int64_t first_sample(int64_t batch) const { return first_ + batch * batch_size_; }
   Batch batch_in(const Slot& slot) const;
-  void start();
+  void start(std::unique_lock<std::mutex>& lock);  // with the lock held
   void work();
   void begin_batch(Slot& slot);
   void allocate(Slot& slot) const;
