@@ -27,7 +27,8 @@ FlushedDenormals::FlushedDenormals() {
 }
 
 FlushedDenormals::~FlushedDenormals() {
-  const ComputeThreads same(before_.empty() ? compute_threads() : static_cast<int>(before_.size()));
+  if (before_.empty()) return;
+  const ComputeThreads same(static_cast<int>(before_.size()));
   parallel_for(std::ssize(before_), [&](int64_t thread) { set(before_[static_cast<size_t>(thread)]); });
 }
 

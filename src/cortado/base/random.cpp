@@ -15,13 +15,13 @@ uint32_t RandomStream::owner_of(std::string_view name) {
   return hash;
 }
 
+// {seed low ^ owner, seed high ^ iteration high}
 std::array<uint32_t, 2> RandomStream::key() const {
   return {static_cast<uint32_t>(seed) ^ owner,
           static_cast<uint32_t>(seed >> 32) ^ static_cast<uint32_t>(iteration >> 32)};
 }
 
-// Counter layout: {index low, index high, iteration low, draw block}; key: {seed low ^ owner, seed high ^
-// iteration high}. Each Philox call yields four draws.
+// Counter layout: {index low, index high, iteration low, draw block}. Each Philox call yields four draws.
 std::array<uint32_t, 4> RandomStream::four_draws(uint64_t index, uint32_t block) const {
   return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                  static_cast<uint32_t>(iteration), block},
