@@ -13,7 +13,7 @@ all of them; use another --work then. cifar10_quick takes about 3 minutes of 2 c
 Besides nets of models/, --nets takes recipes, which need NumPy and Pillow: resnet-20-cosine trains resnet-20 for 60 epochs
 with crops of padded images and flips, labels smoothed by 0.1, Nesterov's momentum, five epochs of warm-up and the cosine
 policy; resnet-20-mixup does so with MixUp in place of smoothed labels; resnet-20-cosine:1024 takes batches of 1024 and the
-rate in proportion; fast-cifar is that of bench/fast_cifar.py.
+rate in proportion; resnet-20-cosine:128:120 trains for 120 epochs; fast-cifar is that of bench/fast_cifar.py.
 """
 
 import argparse
@@ -51,14 +51,14 @@ def prepare(cortado, archive, work):
 MEANS = "mean_value: 114 mean_value: 123 mean_value: 125"
 RECIPES = ("resnet-20-cosine", "resnet-20-mixup")
 PADS = {"resnet-20-cosine": 4, "resnet-20-mixup": 4, "fast-cifar": 2}  # of the images that are cropped
-BATCH = 128
+BATCH, RECIPE_EPOCHS = 128, 60
 
 
-def recipe_solver(batch):
+def recipe_solver(batch, epochs):
     """The rate is in proportion to the batch, as in Goyal et al., "Accurate, Large Minibatch SGD" (2017)."""
     epoch = -(-50_000 // batch)
     return {"type": '"Nesterov"', "base_lr": 0.1 * batch / BATCH, "lr_policy": '"cosine"', "warmup_iter": 5 * epoch,
-            "max_iter": 60 * epoch, "momentum": 0.9, "weight_decay": 0.0005, "test_iter": 100, "test_interval": 5 * epoch,
+            "max_iter": epochs * epoch, "momentum": 0.9, "weight_decay": 0.0005, "test_iter": 100, "test_interval": 5 * epoch,
             "test_initialization": "false", "display": 100, "snapshot": 5 * epoch}
 
 
@@ -75,9 +75,9 @@ def replaced(pattern, by, text, count=1):
     return text
 
 
-def recipe(name, batch, work):
+def recipe(name, work, batch=BATCH, epochs=RECIPE_EPOCHS):
     """Writes the recipe's net and solver below `work`; returns the solver's path from there."""
-    folder = work / "recipes" / f"{name}-{batch}"
+    folder = work / "recipes" / f"{name}-{batch}-{epochs}"
     folder.mkdir(parents=True, exist_ok=True)
     net = (ROOT / "models/resnet-20/train_val.prototxt").read_text()
     net = replaced(f"batch_size: {BATCH}", f"batch_size: {batch} shuffle: true", net)
@@ -91,7 +91,7 @@ def recipe(name, batch, work):
     else:
         net = mixed_losses(net, loss)
     (folder / "train_val.prototxt").write_text(net)
-    solver = "".join(f"{key}: {value}\n" for key, value in recipe_solver(batch).items())
+    solver = "".join(f"{key}: {value}\n" for key, value in recipe_solver(batch, epochs).items())
     (folder / "solver.prototxt").write_text(f'net: "{folder.relative_to(work)}/train_val.prototxt"\n{solver}')
     return folder.relative_to(work) / "solver.prototxt"
 
@@ -157,7 +157,7 @@ def solver_of(net, work, folder, seed):
     """Solver and initial weights, or None, relative to `work`."""
     name, options = split_recipe(net)
     if name in RECIPES:
-        return recipe(name, int(options[0]) if options else BATCH, work), None
+        return recipe(name, work, *map(int, options)), None
     if name == "fast-cifar":
         import fast_cifar  # needs NumPy and Pillow
         epochs = int(options[0]) if options else fast_cifar.EPOCHS

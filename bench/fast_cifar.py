@@ -201,16 +201,19 @@ def torch_optimizer(net):
                            lr=RATE, momentum=MOMENTUM, nesterov=True)
 
 
-def torch_batch(images, layout):
-    """The images moved and mirrored at random."""
+def moved_and_mirrored(images, pad):
+    """Each padded image at a place of its own, half of them mirrored."""
     import torch
-    corners = torch.randint(0, 2 * PAD + 1, (2, len(images), 1), device=images.device)
+    corners = torch.randint(0, 2 * pad + 1, (2, len(images), 1), device=images.device)
     rows, columns = corners + torch.arange(EDGE, device=images.device)
     mirrored = torch.rand(len(images), 1, device=images.device) < 0.5
     columns = torch.where(mirrored, columns.flip(1), columns)
     each = torch.arange(len(images), device=images.device).view(-1, 1, 1)
-    moved = images.permute(0, 2, 3, 1)[each, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
-    return normalized(moved).contiguous(memory_format=layout)
+    return images.permute(0, 2, 3, 1)[each, rows[:, :, None], columns[:, None]].permute(0, 3, 1, 2)
+
+
+def torch_batch(images, layout):
+    return normalized(moved_and_mirrored(images, PAD)).contiguous(memory_format=layout)
 
 
 def train_torch(arguments):
