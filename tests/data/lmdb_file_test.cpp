@@ -1,3 +1,4 @@
+#include <fstream>
 #include <lmdb.h>
 #include <map>
 #include <random>
@@ -79,6 +80,28 @@ TEST(LmdbFile, HoldsWhatLiblmdbWrote) {
   }
 }
 
+// Bytes that this process has asked the system for.
+int64_t bytes_read() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  int64_t bytes = 0;
+  io >> name >> bytes;
+  EXPECT_EQ(name, "rchar:");
+  return bytes;
+}
+
+// A walk from leaf to leaf made shuffled trainings a tenth as fast.
+TEST(LmdbFile, ARecordThatWasPassedIsFoundByOnePage) {
+  ScratchFolder folder;
+  write_with_liblmdb(folder / "db", 2, 2000);
+  LmdbReader reader(folder / "db");
+  reader.key(reader.size() - 1);
+  constexpr int keys = 500, page = 4096;
+  const int64_t before = bytes_read();
+  for (int64_t i = 0; i < keys; ++i) reader.key(i * 7919 % reader.size());
+  EXPECT_LE(bytes_read() - before, (keys + 1) * page);
+}
+
 // Reads all that can be read, in order, and the rest of a database in which single values are lost.
 void read_all(const std::string& path) {
   LmdbReader reader(path);
@@ -121,6 +144,19 @@ TEST(LmdbFile, ADatabaseThatShrinksWhileItIsReadIsAnError) {
     for (int64_t i = 0; i < reader.size(); ++i) reader.at(i);
   });
   EXPECT_NE(error.find("the file ends before it"), std::string::npos) << error;
+}
+
+TEST(LmdbFile, ADatabaseThatLosesRecordsWhileItIsReadIsAnError) {
+  ScratchFolder folder;
+  write_with_liblmdb(folder / "db", 2, 2000);
+  LmdbReader reader(folder / "db");
+  reader.key(reader.size() - 1);
+  std::string file = read_text_file(folder / "db/data.mdb");
+  for (size_t page = 2; page < file.size() / 4096; ++page)
+    if (char* const start = &file[page * 4096]; start[10] & 2) start[12] = static_cast<char>(start[12] - 2);
+  write_bytes(folder / "db/data.mdb", file);
+  const std::string error = error_of([&] { reader.key(0); });
+  EXPECT_NE(error.find("records when it was read before"), std::string::npos) << error;
 }
 
 TEST(LmdbFile, ErrorsNameDatabaseAndPage) {

@@ -32,9 +32,9 @@ class LmdbReader : public RecordDatabase {
   LmdbReader(const LmdbReader&) = delete;
 
   int64_t size() const override { return size_; }
-  // Record `index` in key order. Cheap near the previous call's index, else one step a leaf page. Throws
-  // UserError naming database and page when the tree of records is corrupt, BrokenRecord when this record's
-  // value alone is.
+  // Record `index` in key order. The first call beyond all earlier ones reads the leaf pages between, any
+  // other at most one. Throws UserError naming database and page when the tree of records is corrupt,
+  // BrokenRecord when this record's value alone is.
   Record at(int64_t index) override;
   std::string key(int64_t index) override;
 
