@@ -163,6 +163,26 @@ TEST(CudnnPlans, RoundToTf32OnlyWhereTheyMay) {
   EXPECT_TRUE(std::ranges::includes(fast, exact));
 }
 
+// Engine 1 read memory that is not its own for such a part, and ended the process on an H100.
+TEST(CudnnPlans, LeaveOutAnEngineForGradientsOfWeightsUnderUnequalPadding) {
+  const cudnn::PlanFor there{.properties = cudnn::device_properties(a_gpu)};
+  const auto engines = [&](int64_t after) {
+    const int64_t rows = 15, windows = rows + 2 + after - 4;
+    cudnn::Convolution c{.x = {256, 96, rows, 27}, .w = {256, 48, 5, 5}, .y = {256, 256, windows, 27}};
+    c.stride = c.dilation = {1, 1};
+    c.before = {2, 2};
+    c.after = {after, 2};
+    std::vector<int64_t> found;
+    for (const cudnn::Plan& plan : cudnn::plans({c, Pass::backward_weights}, there, 64))
+      found.push_back(plan.engine);
+    return found;
+  };
+  const std::vector<int64_t> equal = engines(2), unequal = engines(0);
+  EXPECT_EQ(std::ranges::count(equal, 1), 1);
+  EXPECT_EQ(std::ranges::count(unequal, 1), 0);
+  EXPECT_FALSE(unequal.empty());
+}
+
 TEST(CublasltProducts, AreDescribedWithoutADevice) {
   for (const ElementType type : {ElementType::f32, ElementType::bf16})
     for (const bool transpose : {false, true})
