@@ -3,13 +3,15 @@
 the snapshots with that of one rank and one thread.
 
     tests/mpi/reproducible.py CORTADO [OTHER...] [--nets a,b] [--ranks 1,2] [--threads 1,2] [--strategies data,mixed]
-                              [--iterations N] [--hosts N] [--results FILE]
+                              [--iterations N] [--hosts N] [--pairs] [--results FILE]
 
 OTHER: commands of other builds with the same instruction set, such as one with another MPI. `mixed` cuts convolutions
 and inner products of a multiple of 8 outputs by channel, or by samples and channel on an even number of ranks above 2,
 and all other layers by samples. Nets learn from random data that the seed gives. --hosts N (root; MPICH): ranks are placed
-in turn on N network namespaces. --results FILE: digests are kept there, and a case that a build has ended is not run again:
-all nets take hours. Ends with 1 where bits differ."""
+in turn on N network namespaces. --pairs: in place of all cases so few that every number of ranks, strategy, number of
+threads and way (each command in shared memory, and the first on hosts) meets every value of the others. --results FILE:
+digests are kept there, and a case that a build has ended is not run again: all nets take hours. Ends with 1 where bits
+differ."""
 
 import argparse
 import contextlib
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
@@ -91,14 +94,15 @@ def write_mixed(folder, net, layers, ranks):
     return "mixed.json"
 
 
-def digest(cortado, folder, net, layers, iterations, ranks, threads, strategy, hosts):
+def digest(case, folder, net, layers, iterations, hosts):
     file = folder / f"s_iter_{iterations}.safetensors"
     file.unlink(missing_ok=True)
-    words = [cortado, "train", "--solver", "solver.prototxt", "--snapshot-format", "cortado", "--reproducible",
-             "--threads", str(threads), "--ranks", str(ranks)]
-    if ranks > 1:
-        words += ["--strategy", write_mixed(folder, net, layers, ranks) if strategy == "mixed" else strategy]
-    if ranks > 1 and hosts:
+    words = [case.cortado, "train", "--solver", "solver.prototxt", "--snapshot-format", "cortado", "--reproducible",
+             "--threads", str(case.threads), "--ranks", str(case.ranks)]
+    if case.ranks > 1:
+        mixed = case.strategy == "mixed"
+        words += ["--strategy", write_mixed(folder, net, layers, case.ranks) if mixed else case.strategy]
+    if case.on_hosts:
         words = [hosts.shell, hosts.address(0), "exec " + shlex.join([*words, *hosts.options()])]
     # Threads that wait leave their core to others: there are more of them than cores. Open MPI refuses root without.
     environment = {**os.environ, "OMP_WAIT_POLICY": "passive",
@@ -131,15 +135,51 @@ class Results:
         return found
 
 
-def cases(arguments):
-    """(command, ranks, threads, strategy): the first is what all others are compared with."""
-    yield arguments.cortado[0], 1, 1, "single"
-    for command in arguments.cortado:
+class Case(NamedTuple):
+    cortado: str
+    on_hosts: bool
+    ranks: int
+    threads: int
+    strategy: str
+
+    def __str__(self):
+        where = " on hosts" if self.on_hosts else ""
+        return f"{self.ranks} ranks of {self.threads} threads{where}, {self.strategy}"
+
+
+def ways(arguments):
+    """(command, whether its ranks are on hosts)."""
+    if not arguments.hosts:
+        return [(command, False) for command in arguments.cortado]
+    if not arguments.pairs:
+        return [(command, True) for command in arguments.cortado]
+    return [*((command, False) for command in arguments.cortado), (arguments.cortado[0], True)]
+
+
+def all_cases(arguments):
+    for command, on_hosts in ways(arguments):
         for ranks in arguments.ranks:
             for strategy in arguments.strategies if ranks > 1 else ["single"]:
                 for threads in arguments.threads:
-                    if (command, ranks, threads) != (arguments.cortado[0], 1, 1):
-                        yield command, ranks, threads, strategy
+                    yield Case(command, on_hosts and ranks > 1, ranks, threads, strategy)
+
+
+def pairs(arguments):
+    """All with one rank; of several ranks each strategy once, ways and threads in turns."""
+    yield from (case for case in all_cases(arguments) if case.ranks == 1 and not case.on_hosts)
+    every_way = ways(arguments)
+    for i, ranks in enumerate(ranks for ranks in arguments.ranks if ranks > 1):
+        for j, strategy in enumerate(arguments.strategies):
+            way = every_way[(i + j) % len(every_way)]
+            threads = arguments.threads[(i // 2 + j) % len(arguments.threads)]
+            yield Case(*way, ranks, threads, strategy)
+
+
+def cases(arguments):
+    """The first is what all others are compared with."""
+    first = Case(arguments.cortado[0], False, 1, 1, "single")
+    others = dict.fromkeys((pairs if arguments.pairs else all_cases)(arguments))
+    return [first, *(case for case in others if case != first)]
 
 
 def differing(net, arguments, hosts, results):
@@ -148,17 +188,17 @@ def differing(net, arguments, hosts, results):
     with tempfile.TemporaryDirectory(prefix="cortado-reproducible-") as name:
         folder = pathlib.Path(name)
         layers = make_folder(folder, net, arguments.iterations)
-        for command, ranks, threads, strategy in cases(arguments):
+        for case in cases(arguments):
             began = time.monotonic()
             found = results.digest(
-                lambda: digest(command, folder, net, layers, arguments.iterations, ranks, threads, strategy, hosts),
-                net, arguments.iterations, arguments.hosts if ranks > 1 else 0, command, version(command), ranks, threads,
-                strategy)
+                lambda: digest(case, folder, net, layers, arguments.iterations, hosts),
+                net, arguments.iterations, arguments.hosts if case.on_hosts else 0, case.cortado, version(case.cortado),
+                case.ranks, case.threads, case.strategy)
             expected = expected or found
             same = found == expected and len(found) == 64
             failed += not same
-            print(f"{net}, {ranks} ranks of {threads} threads, {strategy}: {found[:16] if same else found}"
-                  f"{'' if same else '  DIFFERS'}  {time.monotonic() - began:.1f} s", flush=True)
+            print(f"{net}, {case}: {found[:16] if same else found}{'' if same else '  DIFFERS'}  "
+                  f"{time.monotonic() - began:.1f} s", flush=True)
     return failed
 
 
@@ -173,6 +213,7 @@ def main():
     parser.add_argument("--strategies", type=words, default=["data", "model", "owt", "mixed"])
     parser.add_argument("--iterations", type=int, default=200)
     parser.add_argument("--hosts", type=int, default=0)
+    parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--results", type=pathlib.Path)
     arguments = parser.parse_args()
     arguments.cortado = [str(pathlib.Path(command).resolve()) for command in arguments.cortado]
