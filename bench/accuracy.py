@@ -51,7 +51,7 @@ def prepare(cortado, archive, work):
 MEANS = "mean_value: 114 mean_value: 123 mean_value: 125"
 RECIPES = ("resnet-20-cosine", "resnet-20-mixup")
 PADS = {"resnet-20-cosine": 4, "resnet-20-mixup": 4, "fast-cifar": 2}  # of the images that are cropped
-BATCH, RECIPE_EPOCHS = 128, 60
+BATCH, RECIPE_EPOCHS, SMOOTHING = 128, 60, 0.1
 
 
 def recipe_solver(batch, epochs):
@@ -87,7 +87,7 @@ def recipe(name, work, batch=BATCH, epochs=RECIPE_EPOCHS):
         net = replaced("mirror: true", "mirror: true mixup_alpha: 0.2", net)
     loss = r'(layer \{\n  name: "loss"\n  type: "SoftmaxWithLoss"\n)(.*?\n\})'
     if name == "resnet-20-cosine":
-        net = replaced(loss, r"\1  loss_param { label_smoothing: 0.1 }\n\2", net)
+        net = replaced(loss, rf"\1  loss_param {{ label_smoothing: {SMOOTHING} }}\n\2", net)
     else:
         net = mixed_losses(net, loss)
     (folder / "train_val.prototxt").write_text(net)

@@ -244,17 +244,19 @@ def train_torch(arguments):
         took.append(time.monotonic() - begin)
     report = {"iterations": len(took), "seconds": sum(took), "least_seconds": min(took)}
     if not arguments.iterations:
-        report["accuracy"] = accuracy_of(net, *torch_data(folder, "test", arguments.device), layout)
+        images, labels = torch_data(folder, "test", arguments.device)
+        centres = normalized(images[:, :, PAD:-PAD, PAD:-PAD]).contiguous(memory_format=layout)
+        report["accuracy"] = accuracy_of(net, centres, labels)
     print(json.dumps(report))
 
 
-def accuracy_of(net, images, labels, layout):
+def accuracy_of(net, images, labels):
+    """The share of images, as the net takes them, that it gives their label."""
     import torch
     net.eval()
-    centres = images[:, :, PAD:-PAD, PAD:-PAD]
     with torch.no_grad():
-        right = sum((net(normalized(centres[i:i + TEST_BATCH]).contiguous(memory_format=layout)).argmax(1)
-                     == labels[i:i + TEST_BATCH]).sum().item() for i in range(0, len(images), TEST_BATCH))
+        right = sum((net(part).argmax(1) == of).sum().item()
+                    for part, of in zip(images.split(TEST_BATCH), labels.split(TEST_BATCH)))
     return right / len(images)
 
 

@@ -13,12 +13,11 @@ import pathlib
 import time
 
 import torch
-from accuracy import BATCH, PADS, RECIPE_EPOCHS, recipe_solver
+from accuracy import BATCH, PADS, RECIPE_EPOCHS, SMOOTHING, recipe_solver
 from cifar_images import padded
-from fast_cifar import MEANS, moved_and_mirrored, torch_data
+from fast_cifar import MEANS, accuracy_of, moved_and_mirrored, torch_data
 
 PAD = PADS["resnet-20-cosine"]
-SMOOTHING = 0.1
 
 
 def convolution(inputs, outputs, edge, stride=1):
@@ -67,7 +66,6 @@ def centred(images):
 
 def train(arguments):
     torch.manual_seed(arguments.seed)
-    torch.backends.cudnn.allow_tf32 = True
     folder = padded(arguments.data, arguments.work, PAD)
     solver = recipe_solver(arguments.batch, arguments.epochs)
     net = resnet20().to(arguments.device, memory_format=torch.channels_last)
@@ -88,15 +86,6 @@ def train(arguments):
     return net
 
 
-def accuracy_of(net, images, labels):
-    net.eval()
-    centres = images[:, :, PAD:-PAD, PAD:-PAD]
-    with torch.no_grad():
-        right = sum((net(centred(part)).argmax(1) == of).sum().item()
-                    for part, of in zip(centres.split(1000), labels.split(1000)))
-    return right / len(images)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, type=pathlib.Path, help="the archive of images")
@@ -109,8 +98,9 @@ def main():
     begin = time.monotonic()
     net = train(arguments)
     seconds = time.monotonic() - begin
-    test = torch_data(padded(arguments.data, arguments.work, PAD), "test", arguments.device)
-    print(json.dumps({"seconds": seconds, "accuracy": accuracy_of(net, *test)}))
+    images, labels = torch_data(padded(arguments.data, arguments.work, PAD), "test", arguments.device)
+    accuracy = accuracy_of(net, centred(images[:, :, PAD:-PAD, PAD:-PAD]), labels)
+    print(json.dumps({"seconds": seconds, "accuracy": accuracy}))
 
 
 if __name__ == "__main__":

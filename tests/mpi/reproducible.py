@@ -8,10 +8,10 @@ the snapshots with that of one rank and one thread.
 OTHER: commands of other builds with the same instruction set, such as one with another MPI. `mixed` cuts convolutions
 and inner products of a multiple of 8 outputs by channel, or by samples and channel on an even number of ranks above 2,
 and all other layers by samples. Nets learn from random data that the seed gives. --hosts N (root; MPICH): ranks are placed
-in turn on N network namespaces. --pairs: in place of all cases so few that every number of ranks, strategy, number of
-threads and way (each command in shared memory, and the first on hosts) meets every value of the others. --results FILE:
-digests are kept there, and a case that a build has ended is not run again: all nets take hours. Ends with 1 where bits
-differ."""
+in turn on N network namespaces. --pairs: in place of all cases each number of ranks once under each strategy, with numbers of
+threads and ways (each command in shared memory, and the first on hosts) in turns; of the usual ranks, strategies and
+threads any two meet, and meet every way. --results FILE: digests are kept there, and a case that a build has ended is
+not run again: all nets take hours. Ends with 1 where bits differ."""
 
 import argparse
 import contextlib
@@ -166,7 +166,7 @@ def all_cases(arguments):
 
 def pairs(arguments):
     """All with one rank; of several ranks each strategy once, ways and threads in turns."""
-    yield from (case for case in all_cases(arguments) if case.ranks == 1 and not case.on_hosts)
+    yield from (case for case in all_cases(arguments) if case.ranks == 1)
     every_way = ways(arguments)
     for i, ranks in enumerate(ranks for ranks in arguments.ranks if ranks > 1):
         for j, strategy in enumerate(arguments.strategies):
