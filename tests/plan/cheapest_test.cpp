@@ -47,6 +47,10 @@ CostGraph held_by(const CostGraph& graph, double of_edges) {
   return held;
 }
 
+std::function<const CostGraph&()> given(const CostGraph& held) {
+  return [&held]() -> const CostGraph& { return held; };
+}
+
 const GraphShape shape{.most_vertices = 6, .most_candidates = 4};
 
 TEST(Cheapest, EqualsExhaustiveSearchWhereVerticesHoldAll) {
@@ -56,20 +60,20 @@ TEST(Cheapest, EqualsExhaustiveSearchWhereVerticesHoldAll) {
     const CostGraph graph = random_graph(cases.first + i, shape);
     const CostGraph held = held_by(graph, 0);
     const PeakOf sum = [&](const std::vector<int>& assignment) { return graph.bytes(assignment); };
-    const Cheapest free = cheapest_within({graph, held, sum, {0}});
+    const Cheapest free = cheapest_within({graph, given(held), sum, {0}});
     EXPECT_FALSE(free.limited);
     EXPECT_EQ(free.seconds.count, exhaustive_search(graph).seconds);
     const Bytes least = exhaustive_within(graph, sum, {0}).least;
     for (const int64_t quarter : {0, 1, 2, 3, 4}) {
       const Bytes limit{least.count + (free.memory.count - least.count) * quarter / 4};
-      const Cheapest found = cheapest_within({graph, held, sum, limit});
+      const Cheapest found = cheapest_within({graph, given(held), sum, limit});
       EXPECT_TRUE(found.proven);
       EXPECT_LE(found.memory, limit);
       EXPECT_EQ(found.limited, free.memory > limit);
       EXPECT_EQ(found.seconds.count, exhaustive_within(graph, sum, limit).seconds);
       EXPECT_EQ(found.unlimited, free.seconds);
     }
-    EXPECT_THROW(cheapest_within({graph, held, sum, {least.count - 1}}), NothingFits);
+    EXPECT_THROW(cheapest_within({graph, given(held), sum, {least.count - 1}}), NothingFits);
   }
 }
 
@@ -85,12 +89,12 @@ TEST(Cheapest, WhatItFindsFitsAndTheBoundIsOneWhereEdgesHoldBytes) {
       return Bytes{static_cast<int64_t>(held.seconds(assignment)) + 5 * (assignment[0] % 3)};
     };
     const Bytes least = exhaustive_within(graph, peak, {0}).least;
-    const Bytes most = cheapest_within({graph, held, peak, {0}}).memory;
+    const Bytes most = cheapest_within({graph, given(held), peak, {0}}).memory;
     for (int64_t limit = least.count + 10; limit < most.count; limit += 20) {
       const double best = exhaustive_within(graph, peak, {limit}).seconds;
       ++limited;
       try {
-        const Cheapest found = cheapest_within({graph, held, peak, {limit}});
+        const Cheapest found = cheapest_within({graph, given(held), peak, {limit}});
         EXPECT_LE(found.memory.count, limit);
         EXPECT_EQ(found.memory, peak(found.assignment));
         EXPECT_LE(found.lower_bound.count, best);
@@ -108,6 +112,24 @@ TEST(Cheapest, WhatItFindsFitsAndTheBoundIsOneWhereEdgesHoldBytes) {
   EXPECT_LT(missed, limited / 5) << "of " << limited;
 }
 
+TEST(Cheapest, AsksForHeldBytesOnlyWhereTheCheapestDoesNotFit) {
+  const CostGraph graph = random_graph(3, shape);
+  const CostGraph held = held_by(graph, 25);
+  int asked = 0;
+  const auto counted = [&]() -> const CostGraph& {
+    ++asked;
+    return held;
+  };
+  const PeakOf peak = [&](const std::vector<int>& assignment) {
+    return Bytes{static_cast<int64_t>(held.seconds(assignment))};
+  };
+  const Cheapest free = cheapest_within({graph, counted, peak, {0}});
+  cheapest_within({graph, counted, peak, free.memory});
+  EXPECT_EQ(asked, 0);
+  EXPECT_THROW(cheapest_within({graph, counted, peak, {1}}), NothingFits);
+  EXPECT_GT(asked, 0);
+}
+
 TEST(Cheapest, TellsWhatWouldBeNeeded) {
   const CostGraph graph = random_graph(3, shape);
   const CostGraph held = held_by(graph, 0);
@@ -116,7 +138,7 @@ TEST(Cheapest, TellsWhatWouldBeNeeded) {
   };
   const Bytes limit{int64_t{2} << 30};
   try {
-    cheapest_within({graph, held, peak, limit});
+    cheapest_within({graph, given(held), peak, limit});
     FAIL();
   } catch (const NothingFits& error) {
     EXPECT_EQ(error.needs(), exhaustive_within(graph, peak, limit).least);

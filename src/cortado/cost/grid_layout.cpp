@@ -42,8 +42,7 @@ GridLayout::Axis::Axis(std::vector<Range> ranges_held, std::vector<double> share
   for (size_t rank = 1; rank < of_rank.size(); rank *= 2) mix(hash, of_rank[rank]);
 }
 
-GridLayout::Content::Content(int ranks_of_all, int ranks_that_hold, std::vector<char> which,
-                             std::vector<AxisPtr> of_tensor)
+GridLayout::Content::Content(int ranks_of_all, int ranks_that_hold, std::vector<char> which, Axes of_tensor)
     : ranks(ranks_of_all), holders(ranks_that_hold), holds(std::move(which)), axes(std::move(of_tensor)) {
   mix(hash, holders);
   for (const AxisPtr& axis : axes) mix(hash, static_cast<int64_t>(axis->hash));
@@ -61,13 +60,13 @@ GridLayout::GridLayout(const Layout& layout) {
   }
   const bool first = after_last == holders;
   if (first) holds.clear();
-  std::vector<AxisPtr> axes;
+  Axes axes;
   for (int a = 0; a < rank_of_tensor; ++a) axes.push_back(axis_of(layout, a, holders, first));
   content_ = std::make_shared<const Content>(static_cast<int>(layout.size()), holders, std::move(holds),
                                              std::move(axes));
 }
 
-GridLayout::GridLayout(int ranks, int holders, std::vector<AxisPtr> axes)
+GridLayout::GridLayout(int ranks, int holders, Axes axes)
     : content_(std::make_shared<const Content>(ranks, holders, std::vector<char>(), std::move(axes))) {}
 
 bool GridLayout::operator==(const GridLayout& other) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -26,10 +27,23 @@ class GridLayout {
     bool operator==(const Axis&) const = default;
   };
   using AxisPtr = std::shared_ptr<const Axis>;
+  // The axes of a tensor, without memory of their own: planners make very many layouts.
+  class Axes {
+   public:
+    void push_back(AxisPtr axis) { list_[size_++] = std::move(axis); }
+    size_t size() const { return size_; }
+    const AxisPtr& operator[](size_t axis) const { return list_[axis]; }
+    const AxisPtr* begin() const { return list_.data(); }
+    const AxisPtr* end() const { return list_.data() + size_; }
+
+   private:
+    std::array<AxisPtr, Shape::max_rank> list_;
+    size_t size_ = 0;
+  };
 
   explicit GridLayout(const Layout& layout);
   // The first `holders` ranks hold boxes that have these axes.
-  GridLayout(int ranks, int holders, std::vector<AxisPtr> axes);
+  GridLayout(int ranks, int holders, Axes axes);
   // False where ranks do not hold every combination equally often: then the above does not hold.
   bool is_grid() const;
 
@@ -39,7 +53,7 @@ class GridLayout {
   }
   int holders() const { return content_->holders; }
   bool first_ranks_hold() const { return content_->holds.empty(); }
-  const std::vector<AxisPtr>& axes() const { return content_->axes; }
+  const Axes& axes() const { return content_->axes; }
   const Range& range(int rank, size_t axis) const {
     const Axis& of = *axes()[axis];
     return of.ranges[static_cast<size_t>(of.of_rank[static_cast<size_t>(rank)])];
@@ -62,9 +76,9 @@ class GridLayout {
   struct Content {
     int ranks = 0, holders = 0;
     std::vector<char> holds;  // empty: the first ones
-    std::vector<AxisPtr> axes;
+    Axes axes;
     size_t hash = 0;
-    Content(int ranks, int holders, std::vector<char> holds, std::vector<AxisPtr> axes);
+    Content(int ranks, int holders, std::vector<char> holds, Axes axes);
   };
   std::shared_ptr<const Content> content_;
 };

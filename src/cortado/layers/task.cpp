@@ -36,7 +36,12 @@ Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int 
 
 Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed) {
   Task task = whole;
-  const Layer& layer = whole.layer();
+  cut_again(task, domain_box, summed);
+  return task;
+}
+
+void cut_again(Task& task, const Box& domain_box, std::optional<Range> summed) {
+  const Layer& layer = task.layer();
   task.cut = true;
   task.domain_box = domain_box;
   for (size_t k = 0; k < task.outputs.size(); ++k) {
@@ -46,7 +51,6 @@ Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> sum
     task.input_boxes[i] = read_box(layer, task.inputs, task.outputs, static_cast<int>(i), domain_box);
   }
   if (summed) task.input_boxes[0][1] = *summed;
-  return task;
 }
 
 bool any_wanted(const std::vector<bool>& gradients) {

@@ -67,6 +67,8 @@ Task whole_task(LayerPtr layer, Phase phase, std::span<const Shape> inputs, int 
 // The share of `whole`, a task of one layer on a single device, that computes `domain_box`. Where the summed
 // dimension r is cut, `summed` is this device's block of input 0's channels; the layer is then without bias.
 Task cut_task(const Task& whole, const Box& domain_box, std::optional<Range> summed = {});
+// Makes another share of the whole of it, in place.
+void cut_again(Task& task, const Box& domain_box, std::optional<Range> summed = {});
 
 // Says whether any of Task::input_gradients or Task::parameter_gradients is wanted.
 bool any_wanted(const std::vector<bool>& gradients);

@@ -3,6 +3,13 @@
 #include "cortado/base/error.h"
 
 namespace cortado {
+namespace {
+
+int parameters_of(const Layer& layer, std::span<const Shape> inputs) {
+  return static_cast<int>(layer.parameters(inputs).size());
+}
+
+}  // namespace
 
 LayerCutter::LayerCutter(const Layer& layer, std::span<const Shape> inputs, std::span<const Shape> outputs,
                          const ParallelConfig& config)
@@ -11,8 +18,7 @@ LayerCutter::LayerCutter(const Layer& layer, std::span<const Shape> inputs, std:
       outputs_(outputs),
       config_(config),
       domain_(layer.domain(inputs, outputs)),
-      parameters_(static_cast<int>(layer.parameters(inputs).size())),
-      bias_after_(config.degrees.r > 1 && layer.without_bias() != nullptr) {}
+      bias_after_(config.degrees.r > 1 && layer.without_bias() ? parameters_of(layer, inputs) - 1 : -1) {}
 
 Box LayerCutter::reads(int input, int index) const {
   if (inputs_.empty()) return {};
@@ -52,8 +58,8 @@ std::optional<Box> LayerCutter::owns(int output, int index) const {
 Box LayerCutter::slice(int parameter, int index) const {
   const Box read = reads(0, index);
   ensure(!read.empty(), "a layer with parameters reads nothing");
-  const bool bias = bias_after_ && parameter == parameters_ - 1;
-  return layer_.parameter_box(inputs_, parameter, bias ? *owns(0, index) : domain(index), read);
+  const bool after = parameter == bias_after_;
+  return layer_.parameter_box(inputs_, parameter, after ? *owns(0, index) : domain(index), read);
 }
 
 // If any part lies in the padding, so does the first or the last one: along the axis on whose edge it is they
@@ -89,9 +95,10 @@ LayerCut cut_layer(const Layer& layer, std::span<const Shape> inputs, std::span<
     cut.computes.push_back(each([&](int index) { return cutter.computes(k, index); }));
     cut.owns.push_back(each([&](int index) { return cutter.owns(k, index); }));
   }
-  for (int p = 0; p < cutter.parameters(); ++p)
+  const int parameters = parameters_of(layer, inputs);
+  for (int p = 0; p < parameters; ++p)
     cut.slices.push_back(each([&](int index) { return cutter.slice(p, index); }));
-  if (cutter.parameters() > 0) {
+  if (parameters > 0) {
     cut.replicas_domain = each([&](int index) { return cutter.replicas_domain(index); });
     cut.replicas_reads = each([&](int index) { return cutter.replicas_reads(index); });
   }

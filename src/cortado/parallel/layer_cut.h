@@ -36,7 +36,6 @@ class LayerCutter {
   Box slice(int parameter, int index) const;
   Box replicas_domain(int index) const;
   Box replicas_reads(int index) const;
-  int parameters() const { return parameters_; }
 
  private:
   Range summed_channels(int index) const;  // of input 0, where r is cut
@@ -45,8 +44,7 @@ class LayerCutter {
   std::span<const Shape> inputs_, outputs_;
   const ParallelConfig& config_;
   Shape domain_;
-  int parameters_;
-  bool bias_after_;  // the bias is added where partial sums are owned
+  int bias_after_;  // the number of the bias, where it is added where partial sums are owned; -1: none is
 };
 
 // Whether each device's part of a layer with parameters reads some of input 0. At an edge a part may be so

@@ -12,8 +12,7 @@ namespace {
 
 class CheapestSearch {
  public:
-  explicit CheapestSearch(const LimitedProblem& problem)
-      : problem_(problem), tradeoffs_(problem.graph, problem.held) {}
+  explicit CheapestSearch(const LimitedProblem& problem) : problem_(problem) {}
 
   Cheapest run() {
     const Optimum optimum = search(problem_.graph);
@@ -27,7 +26,7 @@ class CheapestSearch {
     if (problem_.limit.count == 0 || best_.memory <= problem_.limit) return best_;
     best_.limited = true;
     search_exactly();
-    if (!best_.proven) narrow(tradeoffs_.point(optimum.assignment));
+    if (!best_.proven) narrow(Tradeoffs(problem_.graph, problem_.held()), optimum.assignment);
     if (!found_) throw NothingFits(least_, problem_.limit);
     best_.proven = best_.seconds <= best_.lower_bound;
     return best_;
@@ -56,13 +55,14 @@ class CheapestSearch {
     best_.proven = see(optimum.assignment, optimum.seconds) && optimum.proven;
   }
 
-  void narrow(Tradeoffs::Point larger) {
-    Tradeoffs::Point fitting = tradeoffs_.fewest_bytes();
+  void narrow(const Tradeoffs& tradeoffs, const std::vector<int>& optimum) {
+    Tradeoffs::Point larger = tradeoffs.point(optimum);
+    Tradeoffs::Point fitting = tradeoffs.fewest_bytes();
     if (!see(fitting.assignment, {fitting.seconds})) return;
     constexpr int most_searches = 24;
     for (int searches = 0; searches < most_searches && is_tradeoff(fitting, larger); ++searches) {
       const double multiplier = multiplier_between(fitting, larger);
-      Tradeoffs::Point middle = tradeoffs_.at(multiplier);
+      Tradeoffs::Point middle = tradeoffs.at(multiplier);
       const double cost = middle.seconds + multiplier * middle.bytes;
       // Less a little for what the search rounds.
       best_.lower_bound =
@@ -75,7 +75,6 @@ class CheapestSearch {
   }
 
   const LimitedProblem& problem_;
-  Tradeoffs tradeoffs_;
   Cheapest best_;
   bool found_ = false;
   Bytes least_;  // peak of all that were seen

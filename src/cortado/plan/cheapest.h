@@ -22,7 +22,8 @@ class NothingFits : public UserError {
 struct LimitedProblem {
   const CostGraph& graph;
   // The same graph with bytes in place of seconds: what an assignment holds at least, by vertex and edge.
-  const CostGraph& held;
+  // Called only where the cheapest of all does not fit.
+  std::function<const CostGraph&()> held;
   // The most bytes that are held at a time under an assignment; at least `held` and the graph's own bytes.
   std::function<Bytes(const std::vector<int>&)> peak;
   Bytes limit;  // 0: none

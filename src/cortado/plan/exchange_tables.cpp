@@ -19,13 +19,13 @@ namespace {
 class Layouts {
  public:
   int number_of(const GridLayout& layout) {
-    std::vector<int>& of_one_hash = known_[layout.hash()];
-    const auto same = std::ranges::find_if(
-        of_one_hash, [&](int number) { return list_[static_cast<size_t>(number)] == layout; });
-    if (same != of_one_hash.end()) return *same;
-    of_one_hash.push_back(static_cast<int>(list_.size()));
+    const auto [begin, end] = known_.equal_range(layout.hash());
+    for (auto known = begin; known != end; ++known)
+      if (list_[static_cast<size_t>(known->second)] == layout) return known->second;
+    const int number = static_cast<int>(list_.size());
+    known_.emplace(layout.hash(), number);
     list_.push_back(layout);
-    return of_one_hash.back();
+    return number;
   }
 
   std::vector<int> numbers_of(const std::vector<GridLayout>& layouts) {
@@ -39,7 +39,7 @@ class Layouts {
 
  private:
   std::vector<GridLayout> list_;
-  std::unordered_map<size_t, std::vector<int>> known_;  // numbers, by hash
+  std::unordered_multimap<size_t, int> known_;  // numbers, by hash
 };
 
 // Exchanges of tensors of one shape and type.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 
 #include "cortado/base/error.h"
 
@@ -20,6 +21,21 @@ ParallelConfig config_of(const List& list) {
   return config;
 }
 
+// Per range the number of the first one that equals it.
+std::vector<int> first_same(const std::vector<Range>& ranges) {
+  std::vector<int> same(ranges.size()), order(ranges.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto of = [&](int i) -> const Range& { return ranges[static_cast<size_t>(i)]; };
+  std::ranges::sort(order, [&](int a, int b) {
+    return std::tuple(of(a).begin, of(a).end, a) < std::tuple(of(b).begin, of(b).end, b);
+  });
+  for (size_t i = 0; i < order.size(); ++i) {
+    const bool repeated = i > 0 && of(order[i]) == of(order[i - 1]);
+    same[static_cast<size_t>(order[i])] = repeated ? same[static_cast<size_t>(order[i - 1])] : order[i];
+  }
+  return same;
+}
+
 bool first_devices(const ParallelConfig& config) {
   for (size_t i = 0; i < config.devices.size(); ++i)
     if (config.devices[i] != static_cast<int>(i)) return false;
@@ -36,18 +52,20 @@ BoxGrid::BoxGrid(CutterOf cutter_of, BoxOf box_of, int ranks)
 BoxGrid::Ranges BoxGrid::ranges_of(const DegreeList& degrees) const {
   const ParallelConfig config = config_of(degrees);
   const LayerCutter cutter = cutter_of_(config);
-  Ranges ranges(static_cast<size_t>(whole_.rank()));
-  std::vector<bool> changed(ranges.size());
-  for (std::vector<Range>& of_axis : ranges) of_axis.reserve(config.devices.size());
-  for (int index = 0; index < config.degrees.product(); ++index) {
-    const Box box = box_of_(cutter, index);
-    for (size_t a = 0; a < ranges.size(); ++a) {
-      ranges[a].push_back(box[static_cast<int>(a)]);
-      if (ranges[a].back() != whole_[static_cast<int>(a)]) changed[a] = true;
-    }
+  const auto count = static_cast<size_t>(config.degrees.product());
+  const auto axes = static_cast<size_t>(whole_.rank());
+  std::vector<Range> all(axes * count);
+  for (size_t index = 0; index < count; ++index) {
+    const Box box = box_of_(cutter, static_cast<int>(index));
+    for (size_t a = 0; a < axes; ++a) all[a * count + index] = box[static_cast<int>(a)];
   }
-  for (size_t a = 0; a < ranges.size(); ++a)
-    if (!changed[a]) ranges[a].clear();
+  Ranges ranges(axes);
+  for (size_t a = 0; a < axes; ++a) {
+    const auto of_axis = std::span(all).subspan(a * count, count);
+    const Range& uncut = whole_[static_cast<int>(a)];
+    if (std::ranges::any_of(of_axis, [&](const Range& range) { return range != uncut; }))
+      ranges[a].assign(of_axis.begin(), of_axis.end());
+  }
   return ranges;
 }
 
@@ -83,17 +101,32 @@ GridLayout BoxGrid::of_first_devices(const ParallelConfig& config) {
     stride /= degree;
     if (degree > 1) cuts[count++] = {k, degree, stride, &alone(k, degree)};
   }
-  std::vector<GridLayout::AxisPtr> axes(static_cast<size_t>(whole_.rank()));
-  for (size_t a = 0; a < axes.size(); ++a) {
-    axes[a] = axis(a, Cuts(cuts).first(count));
+  const auto changes = [](const Cut& cut) {
+    return std::ranges::any_of(*cut.alone, [](const auto& of_axis) { return !of_axis.empty(); });
+  };
+  Key key{config.degrees.product()};
+  size_t changing = 0;
+  for (const Cut& cut : Cuts(cuts).first(count))
+    if (changes(cut)) key[++changing] = cut.key();
+  const bool shared = changing < count;  // with configurations that cut otherwise what changes nothing
+  if (shared)
+    if (const auto known = layouts_.find(key); known != layouts_.end()) return known->second;
+  GridLayout::Axes axes;
+  for (size_t a = 0; a < static_cast<size_t>(whole_.rank()); ++a) {
+    axes.push_back(axis(a, Cuts(cuts).first(count)));
     if (!axes[a]) return box_by_box(config);
   }
-  return {ranks_, config.degrees.product(), std::move(axes)};
+  const GridLayout layout(ranks_, config.degrees.product(), std::move(axes));
+  if (shared) layouts_.emplace(key, layout);
+  return layout;
 }
 
-size_t BoxGrid::HashOfKey::operator()(const AxisKey& key) const {
+size_t BoxGrid::HashOfKey::operator()(const Key& key) const {
   size_t hash = 0;
-  for (int64_t each : key) hash = (hash ^ static_cast<size_t>(each)) * 0x9e3779b97f4a7c15ULL;
+  for (int64_t each : key) {
+    hash = (hash ^ static_cast<size_t>(each)) * 0x9e3779b97f4a7c15ULL;
+    if (each == 0) break;
+  }
   return hash ^ hash >> 32;
 }
 
@@ -101,7 +134,7 @@ size_t BoxGrid::HashOfKey::operator()(const AxisKey& key) const {
 GridLayout::AxisPtr BoxGrid::axis(size_t axis, Cuts cuts) {
   std::array<Cut, dimensions> changing;
   size_t count = 0;
-  AxisKey key{static_cast<int64_t>(axis)};
+  Key key{1 + static_cast<int64_t>(axis)};
   for (const Cut& cut : cuts) {
     if ((*cut.alone)[axis].empty()) continue;
     changing[count++] = cut;
@@ -121,31 +154,29 @@ GridLayout::AxisPtr BoxGrid::axis(size_t axis, Cuts cuts) {
 
 GridLayout::AxisPtr BoxGrid::made(const std::vector<Range>& ranges, Cuts cuts) const {
   if (std::ranges::any_of(ranges, [](const Range& range) { return range.size() == 0; })) return nullptr;
+  const std::vector<int> same = first_same(ranges);
+  std::vector<int> number_of(ranges.size(), -1);  // of distinct ranges, in the order of their first ranks
   std::vector<Range> distinct;
-  std::vector<int> of_rank, number_of(ranges.size(), -1), counts;
+  std::vector<double> share;
+  std::vector<int> of_rank;
   distinct.reserve(ranges.size());
-  counts.reserve(ranges.size());
+  share.reserve(ranges.size());
   of_rank.reserve(static_cast<size_t>(ranks_));
-  std::map<std::pair<int64_t, int64_t>, int> numbers;  // of distinct ranges
   for (int rank = 0; rank < ranks_; ++rank) {
     size_t combination = 0;
     for (const Cut& cut : cuts)
       combination =
           combination * static_cast<size_t>(cut.degree) + static_cast<size_t>(rank / cut.stride % cut.degree);
-    int& number = number_of[combination];
+    int& number = number_of[static_cast<size_t>(same[combination])];
     if (number < 0) {
-      const Range& range = ranges[combination];
-      const auto [known, is_new] =
-          numbers.emplace(std::pair(range.begin, range.end), static_cast<int>(distinct.size()));
-      number = known->second;
-      if (is_new) distinct.push_back(range), counts.push_back(0);
-      ++counts[static_cast<size_t>(number)];
+      number = static_cast<int>(distinct.size());
+      distinct.push_back(ranges[combination]);
+      share.push_back(0);
     }
     of_rank.push_back(number);
   }
-  std::vector<double> share;
-  share.reserve(counts.size());
-  for (int count : counts) share.push_back(static_cast<double>(count) / static_cast<double>(ranges.size()));
+  for (int combination : same) share[static_cast<size_t>(number_of[static_cast<size_t>(combination)])] += 1;
+  for (double& each : share) each /= static_cast<double>(ranges.size());
   return std::make_shared<const GridLayout::Axis>(std::move(distinct), std::move(share), std::move(of_rank));
 }
 

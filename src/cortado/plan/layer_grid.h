@@ -57,12 +57,14 @@ class BoxGrid {
   Box whole_;
   bool known_ = false;
   std::array<std::map<int, Ranges>, dimensions> alone_;  // per dimension and degree
-  // By axis, and by each cut that changes it.
-  using AxisKey = std::array<int64_t, 1 + dimensions>;
+  // A number from 1, then each cut that changes something (Cut::key), then zeros.
+  using Key = std::array<int64_t, 1 + dimensions>;
   struct HashOfKey {
-    size_t operator()(const AxisKey& key) const;
+    size_t operator()(const Key& key) const;
   };
-  std::unordered_map<AxisKey, GridLayout::AxisPtr, HashOfKey> axes_;
+  std::unordered_map<Key, GridLayout::AxisPtr, HashOfKey> axes_;  // by axis and the cuts that change it
+  // Over the first devices, by their number, where some cuts change nothing.
+  std::unordered_map<Key, GridLayout, HashOfKey> layouts_;
   // The last layout over the first devices: a configuration is often asked for several times.
   Degrees last_degrees_;
   std::optional<GridLayout> last_;

@@ -73,8 +73,8 @@ class GraphMaker {
   PlanGraph run() {
     graph_.groups = groups_of(network_);
     for (std::string_view name : built_in_strategies())
-      baselines_.push_back(built_in_strategy(name, network_, options_.devices));
-    for (const Strategy& baseline : baselines_) finders_.emplace_back(baseline);
+      graph_.built_in.push_back(built_in_strategy(name, network_, options_.devices));
+    for (const Strategy& baseline : graph_.built_in) finders_.emplace_back(baseline);
     for (const Strategy& good : options_.good) good_.emplace_back(good);
     for (const Group& group : graph_.groups) kind_of_vertex_.push_back(kind_of(group));
     too_many(pairs_of(sizes())) ? make_of_some() : make();
@@ -406,8 +406,7 @@ class GraphMaker {
   const PricingOptions& options_;
   CostModel& costs_;
   PlanGraph graph_;
-  std::vector<Strategy> baselines_;
-  std::vector<RuleFinder> finders_;     // of the baselines
+  std::vector<RuleFinder> finders_;     // of the built-in strategies
   std::vector<RuleFinder> good_;        // of the strategies that are known to be good
   std::map<NodeIndex, int> vertex_of_;  // node to vertex
   std::vector<Kind> kinds_;

@@ -43,6 +43,11 @@ std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& s
   return assignment;
 }
 
+std::vector<int> PlanGraph::assignment(const Network& network, std::string_view name) const {
+  const std::vector<std::string_view> names = built_in_strategies();
+  return assignment(network, built_in[static_cast<size_t>(std::ranges::find(names, name) - names.begin())]);
+}
+
 Bytes PlanGraph::moved(const Edge& edge, const std::vector<int>& assignment) const {
   return {volume(edge, assignment).total.count * (edge.backward ? 2 : 1)};
 }

@@ -28,6 +28,7 @@ struct PlanGraph {
   // Per vertex: what the cheapest of the candidates costs that were left out, for all together would need too
   // much memory; infinity: none was.
   std::vector<double> omitted;
+  std::vector<Strategy> built_in;  // as built_in_strategies() names them
 
   // What moves along an edge when its ends take these candidates. Remembers it; one thread at a time may ask.
   ExchangeVolume volume(const Edge& edge, const std::vector<int>& assignment) const;
@@ -38,6 +39,7 @@ struct PlanGraph {
   int candidate(int vertex, const LayerStrategy& strategy) const;
   // The candidates of a strategy whose layers' are candidates (the built-in ones').
   std::vector<int> assignment(const Network& network, const Strategy& strategy) const;
+  std::vector<int> assignment(const Network& network, std::string_view built_in) const;
   Bytes sent_bytes(const std::vector<int>& assignment) const;  // that all devices send in an iteration
 
  private:

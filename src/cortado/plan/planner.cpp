@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <future>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "cortado/base/error.h"
@@ -13,6 +15,7 @@
 #include "cortado/plan/memory.h"
 #include "cortado/plan/plan_graph.h"
 #include "cortado/plan/prune.h"
+#include "cortado/plan/threads.h"
 #include "cortado/plan/tradeoff.h"
 
 namespace cortado::plan {
@@ -25,18 +28,17 @@ class PlanMaker {
  public:
   PlanMaker(const Network& network, const PricingOptions& pricing, const PlanOptions& options,
             PlanGraph graph)
-      : network_(network),
-        pricing_(pricing),
-        options_(options),
-        graph_(std::move(graph)),
-        held_(held_graph(graph_)) {
+      : network_(network), pricing_(pricing), options_(options), graph_(std::move(graph)) {
     for (std::string_view name : compared_strategies(pricing))
-      baselines_.push_back(
-          {name, graph_.assignment(network, built_in_strategy(name, network, pricing.devices))});
+      baselines_.push_back({name, graph_.assignment(network, name)});
   }
 
   Plan run() {
-    const Cheapest best = cheapest_within({graph_.costs, held_, peak(), options_.memory});
+    std::future<std::vector<std::vector<double>>> marginals;
+    if (small_tables()) marginals = marginals_beside();
+    const Cheapest best = cheapest_within(
+        {graph_.costs, [this]() -> const CostGraph& { return held(); }, peak(), options_.memory});
+    if (!marginals.valid()) marginals = marginals_beside();
     Plan plan;
     const std::vector<int> taken = options_.judge ? judged(best, plan.judged.emplace()) : best.assignment;
     static_cast<Assignment&>(plan) = assignment("plan", taken);
@@ -50,14 +52,40 @@ class PlanMaker {
     plan.search = best.search;
     for (const auto& candidates : graph_.candidates) plan.candidates += static_cast<int>(candidates.size());
     bound_what_was_omitted(plan);
-    add_alternatives(plan, best, taken);
     for (const auto& [name, chosen] : baselines_) plan.baselines.push_back(compared(name, chosen));
     add_best_of_each(plan);
+    add_alternatives(plan, best, taken, marginals.get());
     if (options_.frontier_points > 0) add_frontier(plan);
     return plan;
   }
 
  private:
+  // What is held at least, made when a limit must be met or a frontier is asked for.
+  const CostGraph& held() const {
+    if (!held_) held_ = held_graph(graph_);
+    return *held_;
+  }
+
+  // Whether more threads would gain the search little: its largest products have about most^3 additions, and
+  // most of them far fewer.
+  bool small_tables() const {
+    double most = 0;
+    for (const Candidates& of_vertex : graph_.candidates)
+      most = std::max(most, static_cast<double>(of_vertex.size()));
+    return most * most * most < 8 * worth_threads;
+  }
+
+  // The vertices' marginals, on a thread of their own: they need nothing of the search, and what compares the
+  // plan with others needs one thread.
+  std::future<std::vector<std::vector<double>>> marginals_beside() const {
+    const int threads = compute_threads();
+    const auto how = threads > 1 ? std::launch::async : std::launch::deferred;
+    return std::async(how, [this, threads] {
+      const ComputeThreads as_many{threads};
+      return min_marginals(graph_.costs);
+    });
+  }
+
   std::function<Bytes(const std::vector<int>&)> peak() const {
     return [this](const std::vector<int>& assignment) { return peak_bytes(graph_, assignment); };
   }
@@ -222,8 +250,8 @@ class PlanMaker {
   }
 
   // Where memory limits the plan, something else may be cheaper without the limit; it costs no less with it.
-  void add_alternatives(Plan& plan, const Cheapest& best, const std::vector<int>& taken) const {
-    const auto marginals = min_marginals(graph_.costs);
+  void add_alternatives(Plan& plan, const Cheapest& best, const std::vector<int>& taken,
+                        const std::vector<std::vector<double>>& marginals) const {
     const auto alternative = [&](size_t v, int candidate) -> Alternative {
       if (candidate < 0) return {{}, {infinity}};
       const double adds = marginals[v][static_cast<size_t>(candidate)] - plan.seconds.count;
@@ -257,7 +285,11 @@ class PlanMaker {
       return assignment;
     };
     CostGraph costs = restricted(graph_.costs, kept);
-    const CostGraph held = restricted(held_, kept);
+    std::optional<CostGraph> held_of_kept;
+    const auto held_by = [&]() -> const CostGraph& {
+      if (!held_of_kept) held_of_kept = restricted(held(), kept);
+      return *held_of_kept;
+    };
     for (size_t v = 0; v < kept.size(); ++v) {
       for (size_t c = 0; c < kept[v].size(); ++c) {
         const Priced& priced = graph_.candidates[v][static_cast<size_t>(kept[v][c])];
@@ -268,7 +300,7 @@ class PlanMaker {
     const auto peak = [&](const std::vector<int>& a) { return peak_bytes(graph_, original(a)); };
     std::vector<int> best;
     try {
-      best = cheapest_within({costs, held, peak, options_.memory}).assignment;
+      best = cheapest_within({costs, held_by, peak, options_.memory}).assignment;
     } catch (const NothingFits&) {
       best = search(costs).assignment;
     }
@@ -277,7 +309,7 @@ class PlanMaker {
 
   void add_frontier(Plan& plan) const {
     std::vector<Tradeoff> points{{plan.seconds, plan.memory, true}};
-    for (const auto& point : Tradeoffs(graph_.costs, held_).corners(options_.frontier_points))
+    for (const auto& point : Tradeoffs(graph_.costs, held()).corners(options_.frontier_points))
       points.push_back({{point.seconds}, peak_bytes(graph_, point.assignment)});
     std::ranges::stable_sort(points, [](const Tradeoff& a, const Tradeoff& b) {
       return a.memory != b.memory ? a.memory < b.memory : a.seconds < b.seconds;
@@ -321,7 +353,7 @@ class PlanMaker {
   const PricingOptions& pricing_;
   const PlanOptions& options_;
   PlanGraph graph_;
-  CostGraph held_;
+  mutable std::optional<CostGraph> held_;  // held()
   std::vector<Baseline> baselines_;
 };
 
@@ -333,7 +365,7 @@ void measure(const Network& network, const PricingOptions& options, CostModel& c
   if (!bounds) return;
   std::vector<std::vector<int>> baselines;
   for (std::string_view name : compared_strategies(options))
-    baselines.push_back(graph.assignment(network, built_in_strategy(name, network, options.devices)));
+    baselines.push_back(graph.assignment(network, name));
   measure_optimum(network, options, costs, graph, baselines);
 }
 
@@ -356,7 +388,7 @@ bool fits(const Network& network, const PricingOptions& pricing, CostModel& cost
   const CostGraph held = held_graph(graph);
   const auto peak = [&](const std::vector<int>& assignment) { return peak_bytes(graph, assignment); };
   try {
-    cheapest_within({graph.costs, held, peak, memory});
+    cheapest_within({graph.costs, [&held]() -> const CostGraph& { return held; }, peak, memory});
     return true;
   } catch (const NothingFits&) {
     return false;

@@ -26,7 +26,10 @@ RankGroups groups_by(const std::vector<int>& ranks, int parts, Part&& part) {
 class GroupPricer::Run {
  public:
   Run(GroupPricer& group, const ParallelConfig& config)
-      : group_(group), config_(config), after_(following(config)), costs_(group.costs_) {
+      : group_(group),
+        config_(config),
+        after_(group.members_.size() > 1 ? following(config) : ParallelConfig{}),
+        costs_(group.costs_) {
     priced_.strategy.config = config_;
     for (size_t i = 0; i < group_.members_.size(); ++i) add_layer(i);
     price_tasks();
@@ -203,19 +206,19 @@ class GroupPricer::Run {
 
   // A chain's prototype on the slowest rank; of equal ones, that with the largest share of its first layer,
   // layer i.
-  TaskTime slowest(const Task& whole, size_t i) const {
-    return slowest(whole, i, group_.members_[i].grid.domain(config_of(i)));
+  TaskTime slowest(Task& task, size_t i) const {
+    return slowest(task, i, group_.members_[i].grid.domain(config_of(i)));
   }
 
-  TaskTime slowest(const Task& whole, size_t i, const GridLayout& domain) const {
+  TaskTime slowest(Task& task, size_t i, const GridLayout& domain) const {
     const int most = domain.first_with_most();
     ensure(most >= 0, "a layer has a device");
-    if (group_.options_.weights.empty()) return time_on(most, whole, i, domain);
+    if (group_.options_.weights.empty()) return time_on(most, task, i, domain);
     TaskTime slowest;
     bool bound = false;
     for (int rank : config_.devices) {
       if (!domain.holds(rank)) continue;
-      const TaskTime time = time_on(rank, whole, i, domain);
+      const TaskTime time = time_on(rank, task, i, domain);
       bound |= time.bound;
       if (time.total() > slowest.total()) slowest = time;
     }
@@ -224,26 +227,26 @@ class GroupPricer::Run {
   }
 
   // Computing of the first device, where the slowest one takes `most`.
-  Seconds of_first(const Task& whole, size_t i, const TaskTime& most) {
+  Seconds of_first(Task& task, size_t i, const TaskTime& most) {
     const GridLayout domain = group_.members_[i].grid.domain(config_of(i));
     const int first = config_.devices[0];
     if (!domain.holds(first)) return {};
     const bool equal = group_.options_.weights.empty() && domain.elements(first) == domain.most_elements();
-    return equal ? most.total() : time_on(first, whole, i, domain).total();
+    return equal ? most.total() : time_on(first, task, i, domain).total();
   }
 
-  TaskTime time_on(int rank, const Task& whole, size_t i, const GridLayout& domain) const {
+  TaskTime time_on(int rank, Task& task, size_t i, const GridLayout& domain) const {
     std::optional<Range> summed;
     if (i == 0 && config_.degrees.r > 1) summed = priced_.reads[0].range(rank, 1);
-    Task task = cut_task(whole, domain.box(rank), summed);
+    cut_again(task, domain.box(rank), summed);
     task.cut = config_.devices.size() > 1;
     return costs_.task(task, rank);
   }
 
   void price_tasks() {
     if (config_.degrees.r == 1) {
-      priced_.compute = slowest(group_.whole_, 0);
-      priced_.first = of_first(group_.whole_, 0, priced_.compute);
+      priced_.compute = slowest(group_.task_, 0);
+      priced_.first = of_first(group_.task_, 0, priced_.compute);
       return;
     }
     priced_.compute = slowest(*group_.summed_, 0);
@@ -261,7 +264,7 @@ class GroupPricer::Run {
   // first are priced as parts of its kernel, though they run by themselves. The first device takes at least
   // what its part of the samples does.
   void price_whole_gradients(Priced& priced) const {
-    const TaskTime whole = slowest(group_.whole_, 0, group_.members_[0].grid.replicas_domain(config_));
+    const TaskTime whole = slowest(group_.task_, 0, group_.members_[0].grid.replicas_domain(config_));
     priced.compute.backward_weights = whole.backward_weights;
     priced.compute.bound |= whole.bound;
   }
@@ -310,7 +313,7 @@ GroupPricer::GroupPricer(const Network& network, const Group& group, const Prici
     : network_(network), group_(group), options_(options), costs_(costs) {
   for (NodeIndex node : group.nodes) members_.emplace_back(network, node, options.devices);
   const LayerPtr first = members_[0].node.layer;
-  whole_ = chain(0, members_.size(), first);
+  task_ = chain(0, members_.size(), first);
   if (!first->cuts(members_[0].inputs).r) return;
   const LayerPtr bare = first->without_bias();
   summed_ = chain(0, 1, bare ? bare : first);

@@ -82,8 +82,9 @@ class GroupPricer {
   const PricingOptions& options_;
   CostModel& costs_;
   std::deque<Member> members_;
-  Task whole_;
-  std::optional<Task> summed_, after_;  // where r is cut: the first layer without bias, those after it
+  // Cut for one device after the other. Where r is cut: the first layer without bias, those after it.
+  Task task_;
+  std::optional<Task> summed_, after_;
 };
 
 // Prices a group under the strategy's configuration. Of the strategy's way to sum gradients only `replicate`
