@@ -140,9 +140,11 @@ std::vector<ParallelConfig> candidates_of(const Network& network, const Group& g
   const auto& first = network.nodes()[group.nodes[0]];
   const std::vector<Shape> inputs = network.shapes_of(first.inputs);
   const std::vector<Shape> outputs = network.shapes_of(first.outputs);
-  std::erase_if(candidates, [&](const ParallelConfig& config) {
-    return !parts_read(*first.layer, inputs, outputs, config);
-  });
+  if (!first.parameters.empty()) {  // else parts may read nothing
+    std::erase_if(candidates, [&](const ParallelConfig& config) {
+      return !parts_read(*first.layer, inputs, outputs, config);
+    });
+  }
   if (shares_parameters(network, first)) {
     std::erase_if(candidates,
                   [](const ParallelConfig& config) { return config.degrees.n != config.degrees.product(); });
