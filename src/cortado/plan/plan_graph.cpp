@@ -45,7 +45,9 @@ std::vector<int> PlanGraph::assignment(const Network& network, const Strategy& s
 
 std::vector<int> PlanGraph::assignment(const Network& network, std::string_view name) const {
   const std::vector<std::string_view> names = built_in_strategies();
-  return assignment(network, built_in[static_cast<size_t>(std::ranges::find(names, name) - names.begin())]);
+  const auto known = std::ranges::find(names, name);
+  ensure(known != names.end(), "there is no built-in strategy of that name");
+  return assignment(network, built_in[static_cast<size_t>(known - names.begin())]);
 }
 
 Bytes PlanGraph::moved(const Edge& edge, const std::vector<int>& assignment) const {

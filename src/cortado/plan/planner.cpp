@@ -34,11 +34,9 @@ class PlanMaker {
   }
 
   Plan run() {
-    std::future<std::vector<std::vector<double>>> marginals;
-    if (small_tables()) marginals = marginals_beside();
+    auto marginals = marginals_beside();
     const Cheapest best = cheapest_within(
         {graph_.costs, [this]() -> const CostGraph& { return held(); }, peak(), options_.memory});
-    if (!marginals.valid()) marginals = marginals_beside();
     Plan plan;
     const std::vector<int> taken = options_.judge ? judged(best, plan.judged.emplace()) : best.assignment;
     static_cast<Assignment&>(plan) = assignment("plan", taken);
@@ -75,13 +73,14 @@ class PlanMaker {
     return most * most * most < 8 * worth_threads;
   }
 
-  // The vertices' marginals, on a thread of their own: they need nothing of the search, and what compares the
-  // plan with others needs one thread.
+  // The vertices' marginals, which need nothing of the search: on a thread of their own, if there is one to
+  // be had and tables are small; else when they are asked for, with all threads.
   std::future<std::vector<std::vector<double>>> marginals_beside() const {
-    const int threads = compute_threads();
-    const auto how = threads > 1 ? std::launch::async : std::launch::deferred;
-    return std::async(how, [this, threads] {
-      const ComputeThreads as_many{threads};
+    const bool beside = compute_threads() > 1 && small_tables();
+    const int threads = beside ? 1 : compute_threads();
+    const auto when = beside ? std::launch::async | std::launch::deferred : std::launch::deferred;
+    return std::async(when, [this, threads] {
+      const ComputeThreads of_these{threads};
       return min_marginals(graph_.costs);
     });
   }
