@@ -73,12 +73,15 @@ void LaneThread::wait_for(StepIndex step) {
   wait_until(lock, [&] { return ready(step); });
 }
 
+// Wakes the lane only where it finds something to do: most steps are nobody's.
 void LaneThread::done(StepIndex step) {
+  bool wake;
   {
     std::lock_guard lock(mutex_);
     done_[step] = true;
+    wake = !active_.empty() || (next_ < end_ && ready(steps_.order[next_]));
   }
-  changed_.notify_all();
+  if (wake) changed_.notify_all();
 }
 
 void LaneThread::leave_rest() {
