@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "cortado/auto/refine_by_simulation.h"
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/tune/tune_on_machine.h"
 
 #include "tests/program/nets.h"

@@ -59,6 +59,28 @@ TEST(CoreSharing, AnotherOfLowPriorityDoesNotCount) {
   EXPECT_FALSE(sharing.sleeping());
 }
 
+TEST(CoreSharing, HasATeamForLoopsBesideOthers) {
+  const ComputeThreads threads(2);
+  Seconds delay;
+  CoreSharing sharing([&] { return delay; });
+  EXPECT_EQ(sharing.team(), nullptr);
+  delay.count += 1;
+  look_later(sharing);
+  EXPECT_NE(sharing.team(), nullptr);
+  for (int quiet = 0; quiet < 3; ++quiet) look_later(sharing);
+  EXPECT_EQ(sharing.team(), nullptr);
+}
+
+TEST(CoreSharing, OneThreadNeedsNoTeam) {
+  const ComputeThreads one(1);
+  Seconds delay;
+  CoreSharing sharing([&] { return delay; });
+  delay.count += 1;
+  look_later(sharing);
+  EXPECT_TRUE(sharing.sleeping());
+  EXPECT_EQ(sharing.team(), nullptr);
+}
+
 TEST(CoreSharing, ObeysTheEnvironment) {
   ASSERT_EQ(setenv("OMP_WAIT_POLICY", "active", 1), 0);
   Seconds delay;
@@ -76,6 +98,8 @@ TEST(CoreSharing, SleepingThreadsLeaveTheProcessorToOthers) {
   delay.count += 1;
   look_later(sharing);
   ASSERT_TRUE(sharing.sleeping());
+  EXPECT_LT(wasted(), spinning / 3);  // OpenMP's
+  const ThreadTeam::Scope loops(sharing.team());
   EXPECT_LT(wasted(), spinning / 3);
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <thread>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 
 #include "tests/base/denormals.h"
 

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/device/emulated/emulated_runtime.h"
 #include "cortado/device/host/host_runtime.h"
 #include "cortado/device/memory.h"

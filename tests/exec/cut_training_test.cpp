@@ -8,8 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/exec/executor.h"
 #include "cortado/layers/filler.h"

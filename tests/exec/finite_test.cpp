@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/device/host_view.h"
 #include "cortado/exec/executor.h"

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/random.h"
 #include "cortado/kernels/native/relu_mask.h"
 

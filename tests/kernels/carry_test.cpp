@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/arg_max.h"

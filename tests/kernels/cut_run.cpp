@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <map>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/kernels/reference/chain.h"
 #include "cortado/kernels/reference/view.h"
 #include "cortado/kernels/select.h"

@@ -4,7 +4,9 @@
 #include <iostream>
 #include <map>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
+#include "cortado/base/thread_team.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/batch_norm.h"
@@ -59,6 +61,15 @@ TEST_P(CutLayer, EqualsWhole) {
   for (uint64_t number = 0; number < cases && !HasFailure(); ++number) {
     expect_cut_equals_whole(GetParam(), seed, number);
   }
+}
+
+// The loops of all kernels, beside others (base/thread_team.h).
+TEST_P(CutLayer, EqualsWholeOnAThreadTeam) {
+  const ComputeThreads threads(3);
+  ThreadTeam team(3);
+  const ThreadTeam::Scope loops(&team);
+  for (uint64_t number = 0; number < 8 && !HasFailure(); ++number)
+    expect_cut_equals_whole(GetParam(), 2, number);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CutLayer, testing::Range(0, cut_kinds()));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <map>
 
+#include "cortado/base/thread_team.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/sum_blocks.h"
@@ -38,6 +39,22 @@ TEST_P(Law, APartOfTheSamplesIsAPartOfTheWhole) {
     ++held;
   }
   EXPECT_TRUE(held > 0 || never_cut(cut_kind_name(GetParam())));
+}
+
+// On a team a thread takes what parts the others have not begun: which, changes no bit.
+TEST_P(Law, HoldsOnAThreadTeam) {
+  ThreadTeam team(3);
+  const ThreadTeam::Scope loops(&team);
+  std::mt19937_64 generator(static_cast<uint64_t>(GetParam()) + 177);
+  for (int number = 0; number < 20; ++number) {
+    CutCase cut = random_cut_case(GetParam(), generator);
+    cut.tolerance = same_bits;
+    const Task whole = whole_task(cut);
+    if (sample_blocks(whole.layer(), whole.inputs, whole.outputs) < 2) continue;
+    if (!select_kernel(cut_task(whole, whole.domain_box), reproducible_kernels).kernel) continue;
+    cut.degrees = {.n = 2};
+    ASSERT_TRUE(part_is_part_of_whole(cut, reproducible_kernels, 3)) << cut.text() << "\ncase " << number;
+  }
 }
 
 // Layers that may be cut by channel though they sum nothing over channels in blocks.

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <thread>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/lowering/partitions.h"

@@ -1,5 +1,5 @@
 // Native BatchNorm, Scale, Bias, PReLU and LRN against the reference.
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/batch_norm.h"
 #include "cortado/layers/bias.h"

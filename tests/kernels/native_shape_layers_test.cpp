@@ -1,5 +1,5 @@
 // The fast kernels of losses and of layers that move elements, compared with the references.
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/layers/accuracy.h"
 #include "cortado/layers/axpy.h"

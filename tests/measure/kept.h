@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/file.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/problem.h"

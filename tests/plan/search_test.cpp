@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/plan/exhaustive.h"
 #include "cortado/plan/prepared.h"
 

@@ -19,6 +19,7 @@ SHARED = {
     "base/crash_guard.cpp line_bytes": "the same",
     "base/crash_guard.cpp innermost": "the same",
     "base/crash_guard.cpp install_next": "of the process, whose handlers they are; only the command sets it; atomic",
+    "base/thread_team.cpp current_team": "of a thread: what its loops run on, as long as a scope lasts",
     "net/text_format.cpp once": "silences protobuf, once a process",
     "device/host/host_runtime.cpp device": "this computer's memory; keeps nothing",
     "kernels/onednn/weighted.cpp mutex": "guards oneDNN's own state, which a process has once",

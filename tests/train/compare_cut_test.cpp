@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/random.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/net/declare_net.h"

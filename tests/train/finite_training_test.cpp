@@ -8,8 +8,8 @@
 #include <set>
 #include <stdlib.h>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/net/net_file.h"
 #include "cortado/net/read_net.h"
 #include "cortado/train/trainer.h"

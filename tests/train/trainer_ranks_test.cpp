@@ -6,8 +6,8 @@
 #include <iterator>
 #include <stdlib.h>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/kernels/select.h"
 #include "cortado/net/net_file.h"

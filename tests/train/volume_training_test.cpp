@@ -7,7 +7,7 @@
 #include <mutex>
 #include <random>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/comm/local/local_job.h"
 #include "cortado/net/read_net.h"
 #include "cortado/parallel/strategy.h"

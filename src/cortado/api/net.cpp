@@ -5,9 +5,9 @@
 
 #include "cortado/api/impl/net.h"
 #include "cortado/api/impl/network.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/layers/source.h"
 #include "cortado/net/weights.h"
 #include "cortado/train/load_weights.h"

@@ -11,9 +11,9 @@
 #include "cortado/api/impl/trainer.h"
 #include "cortado/auto/job_cut.h"
 #include "cortado/auto/recompute.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/base/spoken_order.h"
 
 namespace cortado::api {

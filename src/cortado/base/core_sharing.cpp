@@ -38,7 +38,7 @@ struct SchedulingAttributes {
 // usual one. A thread with a short slice gets its core as soon as it wakes, beside one with a long slice. Its
 // share of the core stays the same. A refusal changes nothing.
 void set_slices(std::chrono::nanoseconds slice) {
-  parallel_for(compute_threads(), [&](int64_t) {
+  on_each_thread([&](int) {
     SchedulingAttributes attributes{};
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
     if (attributes.policy != SCHED_OTHER) return;  // no other has such a slice
@@ -79,7 +79,7 @@ class CoreSharing::SurplusThreads {
 
 Seconds CoreSharing::ready_without_core() {
   std::vector<double> nanoseconds(static_cast<size_t>(compute_threads()));
-  parallel_for(std::ssize(nanoseconds), [&](int64_t thread) {
+  on_each_thread([&](int thread) {
     double computed = 0, waited = 0;
     if (std::ifstream("/proc/thread-self/schedstat") >> computed >> waited)
       nanoseconds[static_cast<size_t>(thread)] = waited;
@@ -93,32 +93,42 @@ CoreSharing::CoreSharing(std::function<Seconds()> delay)
       delay_(std::move(delay)),
       last_delay_(delay_()) {}
 
-CoreSharing::~CoreSharing() {
-  if (sleeping()) set_slices({});
-}
+CoreSharing::~CoreSharing() { leave_off(); }
 
 void CoreSharing::look() {
   const Clock::time_point now = Clock::now();
   const std::chrono::duration<double> passed = now - last_look_;
   if (decided_by_environment_ || passed < between_looks) return;
-  adapt((delay_().count - last_delay_.count) / passed.count());
+  adapt((delay().count - last_delay_.count) / passed.count());
   last_look_ = Clock::now();
-  last_delay_ = delay_();
+  last_delay_ = delay();
 }
+
+Seconds CoreSharing::delay() const { return team_ ? delay_() + team_->ready_without_core() : delay_(); }
 
 void CoreSharing::adapt(double delayed) {
   quiet_looks_ = delayed < alone ? quiet_looks_ + 1 : 0;
   if (!sleeping() && delayed > beside_others) {
     try {
-      surplus_ = std::make_unique<SurplusThreads>();
+      share();
     } catch (const UserError&) {
-      return;  // the system has no more threads for us: go on as before
+      leave_off();  // the system has no more threads for us: go on as before
     }
-    set_slices(std::chrono::microseconds(100));
   } else if (sleeping() && quiet_looks_ >= looks_to_trust) {
-    surplus_.reset();
-    set_slices({});
+    leave_off();
   }
+}
+
+void CoreSharing::share() {
+  surplus_ = std::make_unique<SurplusThreads>();
+  set_slices(std::chrono::microseconds(100));  // helpers inherit it
+  if (compute_threads() > 1) team_ = std::make_unique<ThreadTeam>(compute_threads());
+}
+
+void CoreSharing::leave_off() {
+  team_.reset();
+  if (surplus_) set_slices({});
+  surplus_.reset();
 }
 
 }  // namespace cortado

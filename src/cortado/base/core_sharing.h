@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 
+#include "cortado/base/thread_team.h"
 #include "cortado/base/units.h"
 
 namespace cortado {
@@ -11,7 +12,9 @@ namespace cortado {
 // Makes the compute threads (OpenMP's) wait for work by spinning while they have their cores
 // to themselves, and by sleeping while others want the cores, too. A thread that spins wastes the core that
 // the thread it waits for may need; a thread that sleeps is tens of microseconds late at each parallel
-// region. OMP_WAIT_POLICY and GOMP_SPINCOUNT in the environment are obeyed instead.
+// region. Beside others, loops of our own run on a ThreadTeam, which waits for no thread that has no core;
+// OpenMP's threads are left to libraries. OMP_WAIT_POLICY and GOMP_SPINCOUNT in the environment are obeyed
+// instead.
 class CoreSharing {
  public:
   // `delay` returns how long the caller's compute threads together were ready but had no core, since they
@@ -28,13 +31,19 @@ class CoreSharing {
   // Whether the compute threads sleep while they wait.
   bool sleeping() const { return surplus_ != nullptr; }
 
+  // What loops are to run on until the next look (ThreadTeam::Scope); null: OpenMP's threads.
+  ThreadTeam* team() const { return team_.get(); }
+
   // The sum over the caller's compute threads (proc(5), schedstat).
   static Seconds ready_without_core();
 
  private:
   class SurplusThreads;
 
+  Seconds delay() const;
   void adapt(double delayed);
+  void share();
+  void leave_off();
 
   const bool decided_by_environment_;
   std::chrono::steady_clock::time_point last_look_;
@@ -42,6 +51,7 @@ class CoreSharing {
   Seconds last_delay_;
   int quiet_looks_ = 0;  // that found no other at work, in a row
   std::unique_ptr<SurplusThreads> surplus_;
+  std::unique_ptr<ThreadTeam> team_;
 };
 
 }  // namespace cortado

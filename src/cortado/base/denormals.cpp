@@ -20,7 +20,7 @@ void flush_denormals() { set(flush); }
 FlushedDenormals::FlushedDenormals() {
   if ((_mm_getcsr() & flush) == flush) return;
   before_.resize(static_cast<size_t>(compute_threads()));
-  parallel_for(std::ssize(before_), [&](int64_t thread) {
+  on_each_thread([&](int thread) {
     before_[static_cast<size_t>(thread)] = _mm_getcsr() & flush;
     set(flush);
   });
@@ -29,7 +29,7 @@ FlushedDenormals::FlushedDenormals() {
 FlushedDenormals::~FlushedDenormals() {
   if (before_.empty()) return;
   const ComputeThreads same(static_cast<int>(before_.size()));
-  parallel_for(std::ssize(before_), [&](int64_t thread) { set(before_[static_cast<size_t>(thread)]); });
+  on_each_thread([&](int thread) { set(before_[static_cast<size_t>(thread)]); });
 }
 
 }  // namespace cortado

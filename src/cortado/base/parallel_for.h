@@ -2,42 +2,35 @@
 
 #include <cstdint>
 
+#include "cortado/base/compute_threads.h"
+#include "cortado/base/thread_team.h"
+
 namespace cortado {
 
-// Number of compute threads (OpenMP) of the calling thread; scopes may change it.
-int compute_threads();
-void set_compute_threads(int threads);
+// Calls work(thread) once on each of OpenMP's compute threads.
+template <typename Work>
+void on_each_thread(Work&& work) {
+  const int threads = compute_threads();
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
+  for (int t = 0; t < threads; ++t) work(t);
+}
 
-// Lets the calling thread compute with another number of threads while it lives.
-class ComputeThreads {
- public:
-  explicit ComputeThreads(int threads) : before_(compute_threads()) { set_compute_threads(threads); }
-  ~ComputeThreads() { set_compute_threads(before_); }
-  ComputeThreads(const ComputeThreads&) = delete;
-  ComputeThreads& operator=(const ComputeThreads&) = delete;
-
- private:
-  const int before_;
-};
-
-// Throws UserError with the system's reason unless this process may run so many threads at once: OpenMP would
-// end it without a word of ours.
-void require_threads(int threads);
-
-// Calls work(begin, end) on each compute thread for a balanced contiguous share of [0, count).
-// Shares depend only on `count` and the number of threads. `work` must not throw.
+// Calls work(begin, end) for a balanced contiguous share of [0, count) per compute thread. Shares depend only
+// on `count` and the number of threads. `work` must not throw.
 template <typename Work>
 void parallel_ranges(int64_t count, Work&& work) {
-  int threads = compute_threads();
+  const int threads = compute_threads();
   if (threads == 1 || count <= 1) {
     if (count > 0) work(int64_t{0}, count);
     return;
   }
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-  for (int t = 0; t < threads; ++t) {
-    int64_t begin = count * t / threads, end = count * (t + 1) / threads;
+  const auto share = [&](int t) {
+    const int64_t begin = count * t / threads, end = count * (t + 1) / threads;
     if (begin < end) work(begin, end);
-  }
+  };
+  if (ThreadTeam* team = ThreadTeam::current()) return team->run(threads, share);
+#pragma omp parallel for schedule(static, 1) num_threads(threads)
+  for (int t = 0; t < threads; ++t) share(t);
 }
 
 // Calls work(i) for each i in [0, count), one contiguous share a thread.

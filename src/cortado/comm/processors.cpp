@@ -10,8 +10,8 @@
 #include <string>
 #include <unistd.h>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/comm/values_of_ranks.h"
 
 namespace cortado {

@@ -5,9 +5,9 @@
 #include <fmt/ranges.h>
 #include <span>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/digest.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/program/verify.h"
 
 namespace cortado {

@@ -116,6 +116,7 @@ ParameterSlices Executor::parameter_slices() const {
 double Executor::run(uint64_t iteration, const Update& update) {
   const FlushedDenormals no_denormals;
   core_sharing_.look();
+  const ThreadTeam::Scope loops(core_sharing_.team());
   iteration_ = iteration;
   iteration_start_ = Clock::now();
   data_wait_ = exposed_ = {};

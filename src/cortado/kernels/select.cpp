@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/base/text.h"
 #include "cortado/kernels/blocked.h"
 #include "cortado/kernels/converted.h"

@@ -8,8 +8,8 @@
 #include <fmt/format.h>
 #include <span>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/base/version.h"
 #include "cortado/comm/values_of_ranks.h"
 #include "cortado/device/cuda.h"

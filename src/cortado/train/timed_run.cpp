@@ -4,7 +4,7 @@
 #include <chrono>
 #include <fmt/format.h>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/resident_memory.h"
 #include "cortado/base/seconds_since.h"
 #include "cortado/comm/values_of_ranks.h"

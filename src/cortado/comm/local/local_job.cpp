@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 #include "cortado/comm/local/communicator.h"
 #include "cortado/comm/local/hub.h"
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/base/denormals.h"
 #include "cortado/base/error.h"
-#include "cortado/base/parallel_for.h"
 
 namespace cortado::device::emulated {
 

@@ -49,6 +49,7 @@ class LoweredBatch {
   template <typename Work>
   void for_each_part(std::byte* scratch, Work&& work) const {
     const int64_t batch = lowering_.problem().batch;
+    const ThreadTeam::Scope openmp(nullptr);  // whose parallel regions libraries know
     for_each_partition(static_cast<int>(partitions_), [&](int64_t i) {
       const int64_t end = batch * (i + 1) / partitions_;
       float* data = reinterpret_cast<float*>(scratch) + i * part_elements(samples_);

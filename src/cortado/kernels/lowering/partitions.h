@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <omp.h>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
+#include "cortado/base/thread_team.h"
 
 namespace cortado::lowering {
 
@@ -12,8 +13,12 @@ namespace cortado::lowering {
 // compute_threads() is that share and parallel_for runs on it (Caffe con Troll, section 2.2).
 template <typename Work>
 void for_each_partition(int partitions, Work&& work) {
-  if (partitions == 1) return work(0);
   const int threads = std::max(1, compute_threads() / partitions);
+  if (partitions == 1 || compute_threads() == 1) {
+    for (int i = 0; i < partitions; ++i) work(i);
+    return;
+  }
+  if (ThreadTeam* team = threads == 1 ? ThreadTeam::current() : nullptr) return team->run(partitions, work);
   // Without this, OpenMP gives each partition one thread.
   if (threads > 1 && omp_get_max_active_levels() < 2) omp_set_max_active_levels(2);
 #pragma omp parallel for schedule(static, 1) num_threads(partitions)

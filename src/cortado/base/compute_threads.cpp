@@ -1,4 +1,4 @@
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/compute_threads.h"
 
 #include <fmt/format.h>
 #include <latch>

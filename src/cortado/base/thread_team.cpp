@@ -1,0 +1,129 @@
+#include "cortado/base/thread_team.h"
+
+#include <chrono>
+#include <climits>
+#include <fmt/format.h>
+#include <fstream>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+#include <xmmintrin.h>
+
+#include "cortado/base/compute_threads.h"
+#include "cortado/base/error.h"
+
+namespace cortado {
+namespace {
+
+constexpr std::chrono::microseconds spinning{20};  // about what it takes to wake a thread
+constexpr uint64_t parts_mask = 0xffff;
+
+thread_local ThreadTeam* current_team = nullptr;
+
+// Sleeps while the word is `seen`, or shorter (futex(2)).
+void sleep_on(std::atomic<uint32_t>& word, uint32_t seen) {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
+}
+
+void wake(std::atomic<uint32_t>& word) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Whether `holds` comes true within a short time.
+template <typename Condition>
+bool spin_until(Condition&& holds) {
+  const auto end = std::chrono::steady_clock::now() + spinning;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      if (holds()) return true;
+      _mm_pause();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return false;
+}
+
+}  // namespace
+
+ThreadTeam* ThreadTeam::current() { return current_team; }
+
+ThreadTeam::Scope::Scope(ThreadTeam* team) : before_(std::exchange(current_team, team)) {}
+ThreadTeam::Scope::~Scope() { current_team = before_; }
+
+ThreadTeam::ThreadTeam(int threads) : ids_(static_cast<size_t>(threads - 1)) {
+  try {
+    for (std::atomic<int>& id : ids_)
+      helpers_.emplace_back([this, &id] {
+        id = gettid();
+        help();
+      });
+  } catch (const std::system_error& error) {
+    leave();
+    throw UserError(
+        fmt::format("the system gives this process no more threads: {}; use fewer threads, or "
+                    "raise `ulimit -u` or `ulimit -v`",
+                    error.code().message()));
+  }
+}
+
+ThreadTeam::~ThreadTeam() { leave(); }
+
+void ThreadTeam::leave() {
+  leave_ = true;
+  ++jobs_;
+  wake(jobs_);
+}
+
+void ThreadTeam::run_job(int parts, Job job) {
+  ensure(parts >= 0 && std::cmp_less_equal(parts, parts_mask), "a job has few parts");
+  const ComputeThreads one(1);
+  job_ = job;
+  float_mode_ = _mm_getcsr();
+  unfinished_ = static_cast<uint32_t>(parts);
+  const uint32_t number = jobs_ + 1;
+  jobs_left_ = uint64_t{number} * (parts_mask + 1) + static_cast<uint64_t>(parts);
+  jobs_ = number;
+  if (sleeping_helpers_ > 0) wake(jobs_);
+  while (run_part()) --unfinished_;
+  if (spin_until([&] { return unfinished_ == 0; })) return;
+  caller_sleeps_ = true;
+  while (const uint32_t unfinished = unfinished_) sleep_on(unfinished_, unfinished);
+  caller_sleeps_ = false;
+}
+
+// Whether there was a part that nobody had begun. Until it has ended, the caller waits and job_ stays.
+bool ThreadTeam::run_part() {
+  uint64_t left = jobs_left_;
+  do {
+    if ((left & parts_mask) == 0) return false;
+  } while (!jobs_left_.compare_exchange_weak(left, left - 1));
+  _mm_setcsr(float_mode_);
+  job_.call(job_.function, static_cast<int>((left & parts_mask) - 1));
+  return true;
+}
+
+void ThreadTeam::help() {
+  set_compute_threads(1);
+  while (!leave_) {
+    const uint32_t seen = jobs_;
+    while (run_part())
+      if (--unfinished_ == 0 && caller_sleeps_) wake(unfinished_);
+    if (spin_until([&] { return jobs_ != seen; })) continue;
+    ++sleeping_helpers_;
+    sleep_on(jobs_, seen);
+    --sleeping_helpers_;
+  }
+}
+
+Seconds ThreadTeam::ready_without_core() const {
+  double nanoseconds = 0;
+  for (const std::atomic<int>& id : ids_) {
+    double computed = 0, waited = 0;
+    if (std::ifstream(fmt::format("/proc/self/task/{}/schedstat", id.load())) >> computed >> waited)
+      nanoseconds += waited;
+  }
+  return {nanoseconds * 1e-9};
+}
+
+}  // namespace cortado
