@@ -17,6 +17,14 @@ void look_later(CoreSharing& sharing) {
   sharing.look();
 }
 
+// So many looks in a row that find others at work.
+void look_beside_others(CoreSharing& sharing, Seconds& delay, int looks) {
+  for (; looks > 0; --looks) {
+    delay.count += 0.06;
+    look_later(sharing);
+  }
+}
+
 // Seconds that the processor computed for this process.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
@@ -36,19 +44,34 @@ TEST(CoreSharing, SleepsBesideOthersAndSpinsAgainOnceTheyHaveLeft) {
   CoreSharing sharing([&] { return delay; });
   look_later(sharing);
   EXPECT_FALSE(sharing.sleeping());
-  delay.count += 0.06;
-  look_later(sharing);
+  look_beside_others(sharing, delay, 1);
+  EXPECT_FALSE(sharing.sleeping());
+  look_beside_others(sharing, delay, 1);
   EXPECT_TRUE(sharing.sleeping());
   for (int quiet = 0; quiet < 2; ++quiet) {
     look_later(sharing);
     EXPECT_TRUE(sharing.sleeping());
   }
-  delay.count += 0.06;  // they are back
-  look_later(sharing);
+  look_beside_others(sharing, delay, 1);  // they are back
   for (int quiet = 0; quiet < 2; ++quiet) look_later(sharing);
   EXPECT_TRUE(sharing.sleeping());
   look_later(sharing);
   EXPECT_FALSE(sharing.sleeping());
+}
+
+// Threads that sleep may be delayed for ever: only spinning shows that others have left.
+TEST(CoreSharing, TriesNowAndThenHowItIsToSpin) {
+  Seconds delay;
+  CoreSharing sharing([&] { return delay; });
+  look_beside_others(sharing, delay, 2);
+  for (const int patience : {10, 20}) {
+    look_beside_others(sharing, delay, patience - 1);
+    EXPECT_TRUE(sharing.sleeping());
+    look_beside_others(sharing, delay, 1);
+    EXPECT_FALSE(sharing.sleeping());
+    look_beside_others(sharing, delay, 1);  // they are there still
+    EXPECT_TRUE(sharing.sleeping());
+  }
 }
 
 TEST(CoreSharing, AnotherOfLowPriorityDoesNotCount) {
@@ -64,8 +87,7 @@ TEST(CoreSharing, HasATeamForLoopsBesideOthers) {
   Seconds delay;
   CoreSharing sharing([&] { return delay; });
   EXPECT_EQ(sharing.team(), nullptr);
-  delay.count += 1;
-  look_later(sharing);
+  look_beside_others(sharing, delay, 2);
   EXPECT_NE(sharing.team(), nullptr);
   for (int quiet = 0; quiet < 3; ++quiet) look_later(sharing);
   EXPECT_EQ(sharing.team(), nullptr);
@@ -75,8 +97,7 @@ TEST(CoreSharing, OneThreadNeedsNoTeam) {
   const ComputeThreads one(1);
   Seconds delay;
   CoreSharing sharing([&] { return delay; });
-  delay.count += 1;
-  look_later(sharing);
+  look_beside_others(sharing, delay, 2);
   EXPECT_TRUE(sharing.sleeping());
   EXPECT_EQ(sharing.team(), nullptr);
 }
@@ -86,8 +107,7 @@ TEST(CoreSharing, ObeysTheEnvironment) {
   Seconds delay;
   CoreSharing sharing([&] { return delay; });
   unsetenv("OMP_WAIT_POLICY");
-  delay.count += 1;
-  look_later(sharing);
+  look_beside_others(sharing, delay, 2);
   EXPECT_FALSE(sharing.sleeping());
 }
 
@@ -95,8 +115,7 @@ TEST(CoreSharing, SleepingThreadsLeaveTheProcessorToOthers) {
   Seconds delay;
   CoreSharing sharing([&] { return delay; });
   const double spinning = wasted();
-  delay.count += 1;
-  look_later(sharing);
+  look_beside_others(sharing, delay, 2);
   ASSERT_TRUE(sharing.sleeping());
   EXPECT_LT(wasted(), spinning / 3);  // OpenMP's
   const ThreadTeam::Scope loops(sharing.team());

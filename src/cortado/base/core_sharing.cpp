@@ -1,5 +1,6 @@
 #include "cortado/base/core_sharing.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <latch>
@@ -23,7 +24,11 @@ constexpr std::chrono::milliseconds between_looks{100};
 // Parts of the time that the compute threads together were ready but had no core. A neighbour of nice 19
 // takes a few hundredths of a core; one of our own priority takes a third of one or more.
 constexpr double beside_others = 0.25, alone = 0.12;
-constexpr int looks_to_trust = 3;  // a neighbour that pauses shortly has not left
+constexpr int looks_to_believe = 2;  // where a program starts, its own threads may share a core for a moment
+constexpr int looks_to_trust = 3;    // a neighbour that pauses shortly has not left
+// Threads that sleep are delayed by one of low priority, too: now and then only spinning shows who is there.
+// So many looks later at first, twice as many each time that others are there still.
+constexpr int first_patience = 10, last_patience = 160;
 
 // What sched_setattr(2) takes; glibc has it from version 2.41 on.
 struct SchedulingAttributes {
@@ -107,22 +112,29 @@ void CoreSharing::look() {
 Seconds CoreSharing::delay() const { return team_ ? delay_() + team_->ready_without_core() : delay_(); }
 
 void CoreSharing::adapt(double delayed) {
+  beside_looks_ = delayed > beside_others ? beside_looks_ + 1 : 0;
   quiet_looks_ = delayed < alone ? quiet_looks_ + 1 : 0;
-  if (!sleeping() && delayed > beside_others) {
-    try {
-      share();
-    } catch (const UserError&) {
-      leave_off();  // the system has no more threads for us: go on as before
-    }
-  } else if (sleeping() && quiet_looks_ >= looks_to_trust) {
-    leave_off();
+  if (sleeping()) {
+    trying_ = quiet_looks_ >= looks_to_trust || ++looks_asleep_ >= patience_;
+    if (trying_) leave_off();
+    return;
   }
+  if (beside_looks_ >= (trying_ ? 1 : looks_to_believe)) {
+    patience_ = trying_ ? std::min(2 * patience_, last_patience) : first_patience;
+    share();
+  }
+  trying_ = false;
 }
 
 void CoreSharing::share() {
-  surplus_ = std::make_unique<SurplusThreads>();
-  set_slices(std::chrono::microseconds(100));  // helpers inherit it
-  if (compute_threads() > 1) team_ = std::make_unique<ThreadTeam>(compute_threads());
+  looks_asleep_ = 0;
+  try {
+    surplus_ = std::make_unique<SurplusThreads>();
+    set_slices(std::chrono::microseconds(100));  // helpers inherit it
+    if (compute_threads() > 1) team_ = std::make_unique<ThreadTeam>(compute_threads());
+  } catch (const UserError&) {
+    leave_off();  // the system has no more threads for us: go on as before
+  }
 }
 
 void CoreSharing::leave_off() {

@@ -49,7 +49,10 @@ class CoreSharing {
   std::chrono::steady_clock::time_point last_look_;
   std::function<Seconds()> delay_;
   Seconds last_delay_;
-  int quiet_looks_ = 0;  // that found no other at work, in a row
+  int beside_looks_ = 0, quiet_looks_ = 0;  // in a row, that found others at work, or none
+  int looks_asleep_ = 0,
+      patience_ = 0;     // looks since threads sleep, and after how many to try how it is to spin
+  bool trying_ = false;  // since the last look
   std::unique_ptr<SurplusThreads> surplus_;
   std::unique_ptr<ThreadTeam> team_;
 };
