@@ -17,10 +17,10 @@ void look_later(CoreSharing& sharing) {
   sharing.look();
 }
 
-// So many looks in a row that find others at work.
+// So many looks in a row that find others at work, however late they are.
 void look_beside_others(CoreSharing& sharing, Seconds& delay, int looks) {
   for (; looks > 0; --looks) {
-    delay.count += 0.06;
+    delay.count += 100;
     look_later(sharing);
   }
 }
