@@ -134,5 +134,25 @@ TEST(ThreadTeam, HelpersTreatDenormalsAsTheCallerDoes) {
   EXPECT_EQ(flushing(), 0);
 }
 
+// As kernels of oneDNN ask (kernels/onednn/overflow.h).
+TEST(ThreadTeam, TheCallerNotesExceptionsOfHelpers) {
+  ThreadTeam team(2);
+  const auto caller = std::this_thread::get_id();
+  const auto overflows = [&](float factor) {
+    _mm_setcsr(_mm_getcsr() & ~unsigned{_MM_EXCEPT_MASK});
+    std::atomic<int> begun{0};
+    team.run(2, [&](int) {
+      ++begun;
+      while (begun < 2) std::this_thread::yield();
+      volatile float value = 1e30f;
+      if (std::this_thread::get_id() != caller) value = value * factor;
+    });
+    return (_mm_getcsr() & _MM_EXCEPT_OVERFLOW) != 0;
+  };
+  EXPECT_FALSE(overflows(1));
+  EXPECT_TRUE(overflows(1e30f));
+  EXPECT_FALSE(overflows(1));
+}
+
 }  // namespace
 }  // namespace cortado

@@ -85,30 +85,38 @@ void ThreadTeam::run_job(int parts, Job job) {
   jobs_left_ = uint64_t{number} * (parts_mask + 1) + static_cast<uint64_t>(parts);
   jobs_ = number;
   if (sleeping_helpers_ > 0) wake(jobs_);
-  while (run_part()) --unfinished_;
-  if (spin_until([&] { return unfinished_ == 0; })) return;
-  caller_sleeps_ = true;
-  while (const uint32_t unfinished = unfinished_) sleep_on(unfinished_, unfinished);
-  caller_sleeps_ = false;
+  for (int part; (part = take_part()) >= 0; --unfinished_) job_.call(job_.function, part);
+  if (!spin_until([&] { return unfinished_ == 0; })) {
+    caller_sleeps_ = true;
+    while (const uint32_t unfinished = unfinished_) sleep_on(unfinished_, unfinished);
+    caller_sleeps_ = false;
+  }
+  if (const unsigned notes = exceptions_.exchange(0)) _mm_setcsr(_mm_getcsr() | notes);
 }
 
-// Whether there was a part that nobody had begun. Until it has ended, the caller waits and job_ stays.
-bool ThreadTeam::run_part() {
+// A part that nobody had begun, which is the calling thread's now; none: -1. Until it has ended, the caller
+// waits and job_ stays.
+int ThreadTeam::take_part() {
   uint64_t left = jobs_left_;
   do {
-    if ((left & parts_mask) == 0) return false;
+    if ((left & parts_mask) == 0) return -1;
   } while (!jobs_left_.compare_exchange_weak(left, left - 1));
-  _mm_setcsr(float_mode_);
-  job_.call(job_.function, static_cast<int>((left & parts_mask) - 1));
-  return true;
+  return static_cast<int>(left & parts_mask) - 1;
+}
+
+void ThreadTeam::help_with(int part) {
+  constexpr unsigned notes = _MM_EXCEPT_MASK;
+  _mm_setcsr(float_mode_ & ~notes);
+  job_.call(job_.function, part);
+  exceptions_ |= _mm_getcsr() & notes;
+  if (--unfinished_ == 0 && caller_sleeps_) wake(unfinished_);
 }
 
 void ThreadTeam::help() {
   set_compute_threads(1);
   while (!leave_) {
     const uint32_t seen = jobs_;
-    while (run_part())
-      if (--unfinished_ == 0 && caller_sleeps_) wake(unfinished_);
+    for (int part; (part = take_part()) >= 0;) help_with(part);
     if (spin_until([&] { return jobs_ != seen; })) continue;
     ++sleeping_helpers_;
     sleep_on(jobs_, seen);

@@ -58,13 +58,15 @@ class ThreadTeam {
   };
 
   void run_job(int parts, Job job);
-  bool run_part();
+  int take_part();
+  void help_with(int part);
   void help();
   void leave();
 
   Job job_;
-  unsigned float_mode_ = 0;             // of the caller: its MXCSR register
-  std::atomic<uint64_t> jobs_left_{0};  // number of the job, then 16 bits: its parts that nobody has begun
+  unsigned float_mode_ = 0;              // of the caller: its MXCSR register
+  std::atomic<unsigned> exceptions_{0};  // that helpers' registers have noted in the job
+  std::atomic<uint64_t> jobs_left_{0};   // number of the job, then 16 bits: its parts that nobody has begun
   // Threads sleep on these two until they change.
   std::atomic<uint32_t> jobs_{0};        // so far
   std::atomic<uint32_t> unfinished_{0};  // parts of the job

@@ -10,7 +10,7 @@ namespace cortado::onednn {
 bool take_overflow() {
   constexpr unsigned notes = _MM_EXCEPT_OVERFLOW | _MM_EXCEPT_DIV_ZERO;
   std::atomic<bool> found = false;
-  parallel_for(compute_threads(), [&](int64_t) {
+  on_each_thread([&](int) {
     const unsigned state = _mm_getcsr();
     if ((state & notes) == 0) return;
     found.store(true, std::memory_order_relaxed);
