@@ -90,8 +90,11 @@ TEST(ThreadTeam, LoopsOfTheScopeRunOnItWithTheSameShares) {
     EXPECT_EQ(ThreadTeam::current(), &team);
     EXPECT_EQ(shares(), expected);
     std::thread([] { EXPECT_EQ(ThreadTeam::current(), nullptr); }).join();
-    const ThreadTeam::Scope openmp(nullptr);
-    EXPECT_EQ(ThreadTeam::current(), nullptr);
+    {
+      const ThreadTeam::Scope openmp(nullptr);
+      EXPECT_EQ(ThreadTeam::current(), nullptr);
+    }
+    EXPECT_EQ(ThreadTeam::current(), &team);
   }
   EXPECT_EQ(ThreadTeam::current(), nullptr);
 }

@@ -7,7 +7,8 @@
 
 namespace cortado {
 
-// Calls work(thread) once on each of OpenMP's compute threads.
+// Calls work(thread) once on each of OpenMP's compute threads: for what a thread has of its own, such as
+// registers.
 template <typename Work>
 void on_each_thread(Work&& work) {
   const int threads = compute_threads();
@@ -33,7 +34,7 @@ void parallel_ranges(int64_t count, Work&& work) {
   for (int t = 0; t < threads; ++t) share(t);
 }
 
-// Calls work(i) for each i in [0, count), one contiguous share a thread.
+// Calls work(i) for each i in [0, count), in those shares.
 template <typename Work>
 void parallel_for(int64_t count, Work&& work) {
   parallel_ranges(count, [&](int64_t begin, int64_t end) {

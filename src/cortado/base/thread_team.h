@@ -22,8 +22,8 @@ class ThreadTeam {
   ThreadTeam& operator=(const ThreadTeam&) = delete;
 
   // Calls work(i) once for each i in [0, parts), on any of the threads, and returns when all calls have
-  // ended. In them compute_threads() is 1, and denormals are what they are for the caller. One caller at a
-  // time; `work` must not throw.
+  // ended. In them compute_threads() is 1, and denormals are what they are for the caller; its MXCSR register
+  // notes the floating-point exceptions of all. One caller at a time; `work` must not throw.
   template <typename Work>
   void run(int parts, Work&& work) {
     using Function = std::remove_reference_t<Work>;
