@@ -26,6 +26,8 @@ HEADLINES = [
     ("Lee et al., VGG-A, 512 images", "lee-figure-8", {"nodes": "128"}, "batch 512", "paper 512", ""),
     ("Lee et al., VGG-A, 128 images", "lee-figure-8", {"nodes": "128"}, "batch 128", "paper 128", "the paper's figure contradicts its own 62.97: figure 9b"),
     *((f"Lee et al., {net}", "lee-figure-9", {"nodes": "128"}, net, f"paper {net}", FEW) for net in ("vgg-128", "vgg-256", "vgg-512")),
+    ("Hadjis et al., CaffeNet on a CPU: the batch lowered at once over Caffe's algorithm", "troll-figure-4b", {"convolutions": "lowering of the batch"},
+     "times Caffe's algorithm", "paper", "on 2 cores OpenBLAS multiplies one image nearly as fast as many, on the paper's 8 it did not: figure 2"),
     ("Hadjis et al., cost of an iteration on a CPU over a GPU", "troll-price", {"machine": "c4.4xlarge"}, "cost over the GPU", "paper", ""),
     ("Dryden et al., segmented allreduce in eight ways", "channels-figure-4", {"devices": "512"}, "1 way over 8", 4,
      "the paper, too, expected of rings what they give here, and supposes contention of threads: figure 4"),

@@ -89,7 +89,8 @@ def section(one, folder):
 def headline_origin(folder):
     """That of the figures which the headlines are taken from."""
     origins = [json.loads(path.read_text()) for name in {row[1] for row in headlines.HEADLINES} for path in [folder / f"{name}.json"] if path.exists()]
-    return (f"Command: `bench/papers/run --page`. Commit: {', '.join(sorted({one['commit'] for one in origins}))}. Machine: any, simulated. "
+    machines = ["any, simulated", *sorted({f"{one['machine']}, measured" for one in origins if "machine" in one})]
+    return (f"Command: `bench/papers/run --page`. Commit: {', '.join(sorted({one['commit'] for one in origins}))}. Machine: {'; '.join(machines)}. "
             f"Date: {max(one['date'] for one in origins)}.")
 
 
