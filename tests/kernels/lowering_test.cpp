@@ -13,12 +13,14 @@
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/lowering/partitions.h"
+#include "cortado/kernels/native/simd.h"
 #include "cortado/layers/deconvolution.h"
 #include "cortado/layers/inner_product.h"
 #include "cortado/layers/pointwise.h"
 
 #include "tests/kernels/check.h"
 #include "tests/kernels/draw.h"
+#include "tests/kernels/windows.h"
 
 namespace cortado {
 namespace {
@@ -134,6 +136,48 @@ void expect_matches(unsigned cases, MakeCase&& make_case, MakeKernel&& make_kern
 
 TEST(ImplicitGemm, ConvolutionMatchesReference) {
   expect_matches(400, random_case<Convolution>, make_implicit_gemm);
+}
+
+Task pointwise_task(int64_t outputs, const Shape& input, bool rectified, int64_t group = 1) {
+  const ConvolutionOptions options = check::convolution(outputs, check::windows[1], group);
+  Task task = whole_task(std::make_shared<Convolution>(options), Phase::train, {&input, 1}, 1);
+  if (rectified) task.layers.push_back(std::make_shared<Pointwise>(ReluOptions{0.5}));
+  return task;
+}
+
+// Output and gradient of the input are so large that they are written past the caches, or, with 24 channels,
+// whose rows are no whole cache lines, would be. Without a ReLU each thread sums the gradient of the weights
+// where its rows lie.
+TEST(ImplicitGemm, LargePointwiseConvolutionsMatchReference) {
+  for (const int64_t channels : {16, 24})
+    for (const bool rectified : {true, false}) {
+      const Shape input{1, channels, 640, 640};
+      ASSERT_GE(bytes_of(input.size(), ElementType::f32).count, native::streaming_bytes);
+      const Task task = pointwise_task(channels, input, rectified);
+      const KernelOffer offer = make_implicit_gemm(task);
+      EXPECT_TRUE(matches_reference(task, *offer.kernel, 0, DataKind::small_integers))
+          << channels << (rectified ? " with ReLU" : "");
+    }
+}
+
+// On one thread the gradient of the weights is summed where the rows lie, whatever their number.
+TEST(ImplicitGemm, NarrowPointwiseConvolutionsMatchReference) {
+  const ComputeThreads alone(1);
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    Draw draw(seed);
+    const int64_t group = draw.chance(25) ? 2 : 1;
+    const int64_t outputs = group * (draw.chance(70) ? 8 * draw(1, 8) : draw(1, 60));
+    const Shape input{draw(1, 3), group * draw(1, 60), draw(1, 14), draw(1, 14)};
+    Task task = pointwise_task(outputs, input, draw.chance(20), group);
+    maybe_freeze(draw, task);
+    maybe_cut(draw, task);
+    const KernelOffer offer = make_implicit_gemm(task);
+    const bool exact = seed % 2 == 0;
+    ASSERT_TRUE(exact ? matches_reference(task, *offer.kernel, 0, DataKind::small_integers)
+                      : matches_reference(task, *offer.kernel, 1e-5, DataKind::random))
+        << "case " << seed << ": " << input.text() << " to " << outputs << " group " << group << " box "
+        << task.output_boxes[0].text();
+  }
 }
 
 TEST(ImplicitGemm, DeconvolutionMatchesReference) {

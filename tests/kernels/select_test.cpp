@@ -7,6 +7,7 @@
 #include "cortado/base/bf16.h"
 #include "cortado/base/error.h"
 #include "cortado/kernels/kernel.h"
+#include "cortado/kernels/onednn/onednn.h"
 #include "cortado/layers/bias.h"
 #include "cortado/layers/convolution.h"
 #include "cortado/layers/inner_product.h"
@@ -56,6 +57,28 @@ TEST(Select, LeavesNarrowGroupsToOneDnn) {
       std::make_shared<Convolution>(ConvolutionOptions{.num_output = 64, .group = 64, .kernel = {3}});
   const Task task = chain_task({depthwise}, {2, 64, 9, 9});
   EXPECT_EQ(select_kernel(task, "implicit-gemm").implementation, "implicit-gemm");
+}
+
+TEST(Select, TakesItsOwnKernelForNarrowPointwiseConvolutions) {
+  if (!__builtin_cpu_supports("avx512f")) GTEST_SKIP() << "no AVX-512: it comes first anyway";
+  const auto task = [](int64_t channels, int64_t outputs, int64_t kernel = 1, int64_t stride = 1) {
+    const LayerPtr layer = std::make_shared<Convolution>(
+        ConvolutionOptions{.num_output = outputs, .kernel = {kernel}, .stride = {stride}});
+    return chain_task({layer}, {2, channels, 9, 9});
+  };
+  const auto implementation = [](const Task& task) { return select_kernel(task).implementation; };
+  EXPECT_EQ(implementation(task(16, 96)), "implicit-gemm");
+  EXPECT_EQ(implementation(task(96, 32)), "implicit-gemm");
+  EXPECT_EQ(implementation(task(96, 48)), "onednn");
+  EXPECT_EQ(implementation(task(96, 4)), "onednn");
+  EXPECT_EQ(implementation(task(16, 96, 2)), "onednn");
+  EXPECT_EQ(implementation(task(16, 96, 1, 2)), "onednn");
+  Task rectified = task(16, 96);
+  rectified.layers.push_back(relu());
+  EXPECT_EQ(implementation(rectified), "onednn");
+  Task in_bf16 = task(16, 96);
+  in_bf16.input_types = in_bf16.output_types = {ElementType::bf16};
+  EXPECT_EQ(implementation(in_bf16), make_onednn_convolution(in_bf16).kernel ? "onednn" : "implicit-gemm");
 }
 
 // What today's image nets have between their products.

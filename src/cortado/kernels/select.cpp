@@ -57,6 +57,20 @@ bool has_narrow_groups(const Task& task) {
   return std::min(task.inputs[0][1], task.outputs[0][1]) < narrow * options->group;
 }
 
+// Whether a pointwise convolution in f32, without a ReLU after it, has few channels on one side. The layer
+// alone says so.
+bool is_narrow_pointwise(const Task& task) {
+  constexpr int64_t fewest = 8, most = 32;  // channels
+  const ConvolutionOptions* options = convolution_options(task.layer());
+  if (!options || options->group > 1 || task.layer().type() != "Convolution") return false;
+  if (!task.all_f32() || task.layers.size() > 1) return false;
+  const int64_t channels = std::min(task.inputs[0][1], task.outputs[0][1]);
+  const Window window = options->resolve(task.inputs[0].rank());
+  return fewest <= channels && channels <= most && std::ranges::all_of(window, [](const WindowAxis& axis) {
+           return axis.kernel == 1 && axis.stride == 1 && axis.pad == 0;
+         });
+}
+
 Candidate of_onednn(std::vector<std::string_view> types) {
   return {.types = std::move(types), .implementation = {"onednn", make_onednn}, .bf16 = true};
 }
@@ -102,13 +116,16 @@ Candidate of_gpu_tf32(std::string_view type, const char* name, KernelOffer (*mak
 // Fastest first. The list is the whole policy: the first that accepts a task runs it. Winograd's algorithm
 // passes the multiply-add limit where it accepts. oneDNN's channels-last convolutions reach the multiply-add
 // limit with AVX-512 and half of it with AVX2; but of narrow groups ours take many times as long as its, and
-// its wide inner products are slower than ours with either (docs/explanation/kernels.md).
+// its wide inner products are slower than ours with either, and of narrow pointwise convolutions ours are as
+// fast alone, and faster beside others (docs/explanation/kernels.md).
 const std::vector<Candidate>& candidates() {
   static const bool onednn_first = __builtin_cpu_supports("avx512f");
   const Implementation implicit_gemm{"implicit-gemm", make_implicit_gemm};
   const Candidate our_convolutions{.types = convolutions,
                                    .implementation = implicit_gemm,
                                    .after_next = onednn_first ? nullptr : has_narrow_groups};
+  Candidate onednn_convolutions = of_onednn(convolutions);
+  onednn_convolutions.after_next = onednn_first ? is_narrow_pointwise : nullptr;
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
@@ -124,8 +141,8 @@ const std::vector<Candidate>& candidates() {
        .implementation = {"winograd-5x5", make_winograd_5x5},
        .larger_errors = true},
       {{"Convolution"}, {"winograd", make_winograd}},
-      onednn_first ? of_onednn(convolutions) : our_convolutions,
-      onednn_first ? our_convolutions : of_onednn(convolutions),
+      onednn_first ? onednn_convolutions : our_convolutions,
+      onednn_first ? our_convolutions : onednn_convolutions,
       {{"InnerProduct"}, implicit_gemm},
       of_onednn({"InnerProduct"}),
       lowering_candidate(LoweringType::one, Blas::openblas),

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace cortado::lowering {
@@ -34,6 +35,13 @@ struct Lattice {
   int64_t taps() const {
     return static_cast<int64_t>(axis[0].offset.size() * axis[1].offset.size() * axis[2].offset.size());
   }
+
+  // Elements from one row to the next.
+  struct Pitch {
+    int64_t left = 0, out = 0;
+  };
+  // That of a pointwise product whose rows lie evenly in both tensors; else none.
+  std::optional<Pitch> pitch() const;
 };
 
 }  // namespace cortado::lowering

@@ -2,6 +2,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <utility>
+
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 namespace cortado::lowering {
 
@@ -31,25 +36,66 @@ inline Vector load(const float* from) {
 }
 inline void store(float* to, Vector vector) { std::memcpy(to, &vector, sizeof vector); }
 
-// A tile of `Rows` x tile_columns accumulators. Every loop over it is unrolled: only then it stays in
-// registers.
-template <int Rows>
+// The first `count` lanes, of [0, vector_lanes]; the others are loaded as zeros, and not stored.
+inline Vector load_first(const float* from, int64_t count) {
+#ifdef __AVX512F__
+  return reinterpret_cast<Vector>(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from));
+#else
+  Vector vector{};
+  std::memcpy(&vector, from, static_cast<size_t>(count) * sizeof(float));
+  return vector;
+#endif
+}
+inline void store_first(float* to, Vector vector, int64_t count) {
+#ifdef __AVX512F__
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), reinterpret_cast<__m512>(vector));
+#else
+  std::memcpy(to, &vector, static_cast<size_t>(count) * sizeof(float));
+#endif
+}
+
+// The first half, then zeros. An intrinsic function in place of the compiler's vectors would keep a tile out
+// of registers.
+inline Vector load_half(const float* from) {
+  using Half = float __attribute__((vector_size(vector_lanes / 2 * sizeof(float))));
+  Half half;
+  std::memcpy(&half, from, sizeof half);
+  return [&]<int... lane>(std::integer_sequence<int, lane...>) {
+    return __builtin_shufflevector(half, Half{}, lane...);
+  }
+  (std::make_integer_sequence<int, vector_lanes>());
+}
+
+// A tile of `Rows` x `Vectors` accumulators: of all columns of a panel, or of its first half where the others
+// are padding. Every loop over it is unrolled: only then it stays in registers.
+template <int Rows, int Vectors = tile_vectors>
 struct Tile {
-  Vector value[Rows][tile_vectors];
+  Vector value[Rows][Vectors];
 
   void set_rows(const float* row) {
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-      for (int v = 0; v < tile_vectors; ++v) value[r][v] = row ? load(row + v * vector_lanes) : Vector{};
+      for (int v = 0; v < Vectors; ++v) value[r][v] = row ? load(row + v * vector_lanes) : Vector{};
   }
   void load_row(int r, const float* from) {
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) value[r][v] = load(from + v * vector_lanes);
+    for (int v = 0; v < Vectors; ++v) value[r][v] = load(from + v * vector_lanes);
   }
   void store_row(int r, float* to) const {
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) store(to + v * vector_lanes, value[r][v]);
+    for (int v = 0; v < Vectors; ++v) store(to + v * vector_lanes, value[r][v]);
+  }
+  // The same, but for the last vector's lanes from `last` on.
+  void load_part(int r, const float* from, int64_t last) {
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors - 1; ++v) value[r][v] = load(from + v * vector_lanes);
+    value[r][Vectors - 1] = load_first(from + (Vectors - 1) * vector_lanes, last);
+  }
+  void store_part(int r, float* to, int64_t last) const {
+#pragma GCC unroll 16
+    for (int v = 0; v < Vectors - 1; ++v) store(to + v * vector_lanes, value[r][v]);
+    store_first(to + (Vectors - 1) * vector_lanes, value[r][Vectors - 1], last);
   }
   // Rows `stride` floats apart.
   void load_rows(const float* from, int64_t stride) {
@@ -63,37 +109,42 @@ struct Tile {
 };
 
 // tile[r] += sum over k in [0, depth) of a[r][k] * b[k]; b is a panel: [depth][tile_columns].
-template <int Rows>
-[[gnu::always_inline]] inline void multiply_rows(Tile<Rows>& tile, const float* const* a, int64_t offset,
-                                                 int64_t depth, const float* b) {
+template <int Rows, int Vectors>
+[[gnu::always_inline]] inline void multiply_rows(Tile<Rows, Vectors>& tile, const float* const* a,
+                                                 int64_t offset, int64_t depth, const float* b) {
   const float* row[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) row[r] = a[r] + offset;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < depth; ++k, b += tile_columns) {
-    Vector right[tile_vectors];
+    Vector right[Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) right[v] = load(b + v * vector_lanes);
+    for (int v = 0; v < Vectors; ++v) right[v] = load(b + v * vector_lanes);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-      for (int v = 0; v < tile_vectors; ++v) tile.value[r][v] += row[r][k] * right[v];
+      for (int v = 0; v < Vectors; ++v) tile.value[r][v] += row[r][k] * right[v];
   }
 }
 
-// tile[r] += sum over k in [0, depth) of a[k * step + r] * b[k].
-template <int Rows>
-[[gnu::always_inline]] inline void multiply_columns(Tile<Rows>& tile, const float* a, int64_t step,
-                                                    int64_t depth, const float* b) {
+// tile[r] += sum over k in [0, depth) of a[k * step + r] * b[k]; rows of b are `b_step` apart. Unless
+// `whole`, only the first `last` lanes of the last vector are read.
+template <int Rows, bool whole = true, int Vectors>
+[[gnu::always_inline]] inline void multiply_columns(Tile<Rows, Vectors>& tile, const float* a, int64_t step,
+                                                    int64_t depth, const float* b,
+                                                    int64_t b_step = tile_columns) {
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < depth; ++k, a += step, b += tile_columns) {
-    Vector right[tile_vectors];
+  for (int64_t k = 0; k < depth; ++k, a += step, b += b_step) {
+    Vector right[Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < tile_vectors; ++v) right[v] = load(b + v * vector_lanes);
+    for (int v = 0; v < Vectors; ++v) {
+      const float* from = b + v * vector_lanes;
+      right[v] = whole || v + 1 < Vectors ? load(from) : load_half(from);
+    }
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16
-      for (int v = 0; v < tile_vectors; ++v) tile.value[r][v] += a[r] * right[v];
+      for (int v = 0; v < Vectors; ++v) tile.value[r][v] += a[r] * right[v];
   }
 }
 

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "cortado/base/error.h"
+#include "cortado/base/item_shares.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/native/simd.h"
 
 namespace cortado::lowering {
 
@@ -36,34 +38,38 @@ struct TileTask {
   int addend_count;
   bool rectify;
   float slope;
+  bool streams;  // past the caches
 };
 
-template <int Rows>
-void rectify_tile(Tile<Rows>& tile, float slope) {
+template <int Rows, int Vectors>
+void rectify_tile(Tile<Rows, Vectors>& tile, float slope) {
   for (int r = 0; r < Rows; ++r)
-    for (int v = 0; v < tile_vectors; ++v) {
+    for (int v = 0; v < Vectors; ++v) {
       Vector x = tile.value[r][v];
       tile.value[r][v] = (x < 0 ? Vector{} : x) + slope * (x < 0 ? x : Vector{});
     }
 }
 
-template <int Rows>
+template <int Rows, int Vectors>
 void multiply_tile(const TileTask& task) {
-  Tile<Rows> tile;
-  float partial[tile_columns] = {};
-  const bool whole = task.columns == tile_columns;
+  Tile<Rows, Vectors> tile;
+  const int last = task.columns - (Vectors - 1) * vector_lanes;  // columns of the last vector
+  const bool whole = last == vector_lanes;
   if (task.start) {
     tile.set_rows(task.start);
-    for (int r = 0; r < Rows; ++r)  // fetched while the sums are made
-      for (int v = 0; v < tile_vectors; ++v)
+    for (int r = 0; r < Rows && !task.streams; ++r)  // fetched while the sums are made
+      for (int v = 0; v < Vectors; ++v)
         __builtin_prefetch(task.out[r] + task.first_column + v * vector_lanes, 1);
   } else if (task.from) {
     for (int r = 0; r < Rows; ++r) tile.load_row(r, task.from + r * tile_columns);
   } else {
     for (int r = 0; r < Rows; ++r) {
       const float* from = task.out[r] + task.first_column;
-      if (!whole) from = static_cast<float*>(std::memcpy(partial, from, task.columns * sizeof(float)));
-      tile.load_row(r, from);
+      if (whole) {
+        tile.load_row(r, from);
+      } else {
+        tile.load_part(r, from, last);
+      }
     }
   }
   const float* panel = task.panel;
@@ -72,7 +78,7 @@ void multiply_tile(const TileTask& task) {
       multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel);
   for (int a = 0; a < task.addend_count; ++a)
     for (int r = 0; r < Rows; ++r)
-      for (int v = 0; v < tile_vectors; ++v)
+      for (int v = 0; v < Vectors; ++v)
         tile.value[r][v] = load(task.addends[a] + r * tile_columns + v * vector_lanes) + tile.value[r][v];
   if (task.kept) {
     for (int r = 0; r < Rows; ++r) tile.store_row(r, task.kept + r * tile_columns);
@@ -81,17 +87,25 @@ void multiply_tile(const TileTask& task) {
   if (task.rectify) rectify_tile(tile, task.slope);
   for (int r = 0; r < Rows; ++r) {
     float* to = task.out[r] + task.first_column;
-    tile.store_row(r, whole ? to : partial);
-    if (!whole) std::memcpy(to, partial, task.columns * sizeof(float));
+    if (task.streams) {
+      for (int v = 0; v < Vectors; ++v) native::stream(to + v * vector_lanes, tile.value[r][v]);
+    } else if (whole) {
+      tile.store_row(r, to);
+    } else {
+      tile.store_part(r, to, last);
+    }
   }
 }
 
 using TileFunction = void (*)(const TileTask&);
-template <int... I>
+template <int Vectors, int... I>
 constexpr std::array<TileFunction, sizeof...(I) + 1> tile_functions(std::integer_sequence<int, I...>) {
-  return {nullptr, multiply_tile<I + 1>...};
+  return {nullptr, multiply_tile<I + 1, Vectors>...};
 }
-constexpr auto multiply_tile_of_rows = tile_functions(std::make_integer_sequence<int, tile_rows>());
+constexpr auto multiply_panel_rows =
+    tile_functions<tile_vectors>(std::make_integer_sequence<int, tile_rows>());
+// Of panels of which only the first vector has columns.
+constexpr auto multiply_narrow_rows = tile_functions<1>(std::make_integer_sequence<int, tile_rows>());
 
 // The share of the taps of all points of an axis that read nothing of the left tensor; `run`: positions read.
 double share_outside(const LatticeAxis& axis, int64_t run) {
@@ -112,10 +126,14 @@ struct RowProduct::Workspace {
   float** out;         // [row]
   float* kept;         // [level][row][tile_columns]
   float* border;       // copies of runs that cross the border of the left tensor
+  bool streams;        // whether the output is written past the caches
 };
 
 RowProduct::RowProduct(Lattice lattice, int parts)
-    : lattice_(std::move(lattice)), parts_(parts), zeros_(lattice_.depth + tile_columns) {
+    : lattice_(std::move(lattice)),
+      parts_(parts),
+      pitch_(lattice_.pitch()),
+      zeros_(lattice_.depth + tile_columns) {
   ensure(std::has_single_bit(static_cast<unsigned>(parts)) && lattice_.depth % parts == 0 &&
              kept_tiles() <= max_part_levels && (parts == 1 || lattice_.run == 1),
          "a depth of equal parts");
@@ -131,6 +149,17 @@ void RowProduct::order_rows() {
       (1 - share_outside(d, 1)) * (1 - share_outside(h, 1)) * (1 - share_outside(w, lattice_.run));
   leaves_out_zeros_ = 1 - inside >= many_outside;
   if (leaves_out_zeros_) samples_ = std::min<int64_t>(lattice_.batch, tile_rows);
+}
+
+// A tile writes whole cache lines, each once, of a tensor that no cache holds.
+bool RowProduct::streams_to(const float* out) const {
+  constexpr int64_t line = 64 / int64_t{sizeof(float)};
+  const auto& [d, h, w] = lattice_.axis;
+  for (const int64_t stride : {lattice_.out_batch_stride, d.out_stride, h.out_stride, w.out_stride})
+    if (stride % line != 0) return false;
+  return depth_blocks_.size() == 1 && lattice_.columns % line == 0 &&
+         reinterpret_cast<uintptr_t>(out) % 64 == 0 &&
+         native::wants_streaming(out, lattice_.rows() * lattice_.columns);
 }
 
 void RowProduct::block_depth() {
@@ -191,7 +220,7 @@ RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread) cons
   own += row_block_ * lattice_.taps() * sizeof(float*);
   auto** out = reinterpret_cast<float**>(own);
   auto* kept = reinterpret_cast<float*>(own + row_block_ * sizeof(float*));
-  return {left, out, kept, kept + kept_tiles() * row_block_ * tile_columns};
+  return {left, out, kept, kept + kept_tiles() * row_block_ * tile_columns, false};
 }
 
 // A zero-padded copy of the run that begins at `position` (outside [0, extent - run]) of a w line.
@@ -210,6 +239,13 @@ const float* RowProduct::border_run(const float* line, int64_t position, Workspa
 
 void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
                                Workspace& work) const {
+  if (pitch_) {
+    for (int64_t row = row_begin; row < row_end; ++row) {
+      work.left[row - row_begin] = left + row * pitch_->left;
+      work.out[row - row_begin] = out + row * pitch_->out;
+    }
+    return;
+  }
   const auto& [d, h, w] = lattice_.axis;
   int64_t taps = lattice_.taps();
   const int64_t points = d.rows * h.rows * w.rows;
@@ -284,6 +320,15 @@ void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t 
   }
 }
 
+// Fetches the tile of rows after the next, where rows lie one after another: the processor itself does not
+// see that rows which are read side by side are one run.
+void RowProduct::fetch_ahead(const float* row) const {
+  constexpr int64_t line = 64 / int64_t{sizeof(float)};
+  if (pitch_->left != lattice_.depth) return;
+  const float* const begin = row + 2 * tile_rows * pitch_->left;
+  for (int64_t at = 0; at < tile_rows * pitch_->left; at += line) __builtin_prefetch(begin + at);
+}
+
 void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
                                 const float* right, const Epilogue& epilogue, const Workspace& work) const {
   const int64_t taps = lattice_.taps(), column = panel * tile_columns;
@@ -298,6 +343,7 @@ void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int6
   task.columns = static_cast<int>(std::min<int64_t>(tile_columns, lattice_.columns - column));
   task.rectify = block.last && epilogue.rectify;
   task.slope = epilogue.slope;
+  task.streams = work.streams;
   float bias[tile_columns];
   if (block.first) {
     task.start = epilogue.bias ? epilogue.bias + column : zeros_.data();
@@ -313,13 +359,15 @@ void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int6
     return work.kept + (level * row_block_ + row) * tile_columns;
   };
   task.addend_count = levels;
+  const auto& multiply = task.columns > vector_lanes ? multiply_panel_rows : multiply_narrow_rows;
   for (int64_t row = row_begin; row < row_end; row += tile_rows) {
+    if (pitch_ && panel == 0 && block.begin == 0) fetch_ahead(work.left[row]);
     task.left = work.left + row * taps + block.tap_begin * tile_rows;
     task.out = work.out + row;
     for (int level = 0; level < levels; ++level) task.addends[level] = kept(level, row);
     if (parts_ > 1) task.from = kept(kept_tiles() - 1, row);
     if (!to_out) task.kept = kept(block.last ? levels : kept_tiles() - 1, row);
-    multiply_tile_of_rows[std::min<int64_t>(tile_rows, row_end - row)](task);
+    multiply[std::min<int64_t>(tile_rows, row_end - row)](task);
   }
 }
 
@@ -327,16 +375,21 @@ void RowProduct::run(const float* left, const float* right, float* out, const Ep
                      std::byte* scratch) const {
   const int64_t rows = lattice_.rows(), panels = divide_up(lattice_.columns, tile_columns);
   const int64_t items = row_blocks_ * column_parts_, threads = compute_threads();
+  const bool streams = streams_to(out);
+  ItemShares shares(items, threads);
   parallel_for(threads, [&](int64_t thread) {
-    for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
+    Workspace work = workspace(scratch, static_cast<int>(thread));
+    work.streams = streams;
+    for (int64_t item = shares.take(thread); item >= 0; item = shares.take(thread)) {
       const int64_t row_begin = item / column_parts_ * row_block_;
       const int64_t row_end = std::min(rows, row_begin + row_block_);
       const int64_t part = item % column_parts_;
-      Workspace work = workspace(scratch, static_cast<int>(thread));
-      point_to_rows(left, out, row_begin, row_end, work);
+      Workspace of_item = work;  // copies of border runs begin anew
+      point_to_rows(left, out, row_begin, row_end, of_item);
       multiply_block(row_end - row_begin, panels * part / column_parts_, panels * (part + 1) / column_parts_,
-                     right, epilogue, work);
+                     right, epilogue, of_item);
     }
+    if (streams) native::finish_streaming();
   });
 }
 

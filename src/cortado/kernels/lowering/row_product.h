@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cortado/kernels/lowering/lattice.h"
@@ -52,6 +53,7 @@ class RowProduct {
   struct Workspace;
 
   void order_rows();
+  bool streams_to(const float* out) const;
   void block_depth();
   void add_depth_blocks(int part, int64_t begin, int64_t length);
   int kept_tiles() const;  // sums of parts, of each row
@@ -63,6 +65,7 @@ class RowProduct {
   const float* border_run(const float* line, int64_t position, Workspace& work) const;
   void multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                       const Epilogue& epilogue, const Workspace& work) const;
+  void fetch_ahead(const float* row) const;
   void multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
                       const float* right, const Epilogue& epilogue, const Workspace& work) const;
 
@@ -70,6 +73,7 @@ class RowProduct {
   int parts_;
   bool leaves_out_zeros_ = false;
   int64_t samples_ = 1;  // rows are in the order (sample / samples_, d, h, w, sample % samples_)
+  std::optional<Lattice::Pitch> pitch_;
   std::vector<DepthBlock> depth_blocks_;
   int64_t row_block_ = 1;  // rows of a block, a multiple of tile_rows
   int64_t row_blocks_ = 1;

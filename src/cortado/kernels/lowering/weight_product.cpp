@@ -15,9 +15,12 @@ namespace {
 
 constexpr int64_t block_bytes = 4 << 20;      // of packed operands: a share of the last-level cache
 constexpr int64_t own_block_bytes = 1 << 20;  // the same of one thread: near its L2 cache
-constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 4096;  // sums of all threads, rows of each
-constexpr int64_t chunk_rows = 512;  // times tile_columns floats: a panel's part in cache
-constexpr int64_t pack_rows = 32;    // rows packed at a time, so that both sides stay in the L1 cache
+constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 4096;       // sums of all threads, rows of each
+constexpr int64_t small_own_bytes = 512 << 10, min_small_rows = 256;  // the same of sums that caches hold
+constexpr int64_t few_channels = 96;    // on either side, for rows to be read where they lie
+constexpr int64_t in_place_rows = 128;  // of them: both operands' part stays in cache
+constexpr int64_t chunk_rows = 512;     // times tile_columns floats: a panel's part in cache
+constexpr int64_t pack_rows = 32;       // rows packed at a time, so that both sides stay in the L1 cache
 
 struct SumTask {
   const float* left;
@@ -27,34 +30,64 @@ struct SumTask {
   bool first;  // overwrite `to` rather than add to it
 };
 
-template <int Rows, typename Segments>
+// Rows that are not packed: of the right operand, too, each is `right_step` after the one before. Its last
+// vector is whole, or half of one.
+template <bool whole>
+struct RowsInPlace {
+  int64_t count, right_step;
+};
+
+template <int Rows, int Vectors, bool whole>
+void add_products(Tile<Rows, Vectors>& tile, const SumTask& task, const RowsInPlace<whole>& rows) {
+  multiply_columns<Rows, whole>(tile, task.left, task.left_step, rows.count, task.right, rows.right_step);
+}
+
+template <int Rows, int Vectors, typename Segment>
+void add_products(Tile<Rows, Vectors>& tile, const SumTask& task, const std::vector<Segment>& segments) {
+  for (const Segment& segment : segments)
+    multiply_columns<Rows>(tile, task.left + segment.left, task.left_step, segment.length,
+                           task.right + segment.right);
+}
+
+template <int Rows, int Vectors, typename Segments>
 void sum_tile(const SumTask& task, const Segments& segments) {
-  Tile<Rows> tile;
+  Tile<Rows, Vectors> tile;
   if (task.first) {
     tile.set_rows(nullptr);
   } else {
     for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * tile_columns);
   }
-  for (const auto& segment : segments)
-    multiply_columns<Rows>(tile, task.left + segment.left, task.left_step, segment.length,
-                           task.right + segment.right);
+  add_products(tile, task, segments);
   for (int r = 0; r < Rows; ++r) tile.store_row(r, task.to + r * tile_columns);
+  for (int r = 0; r < Rows && task.first; ++r)
+    for (int v = Vectors; v < tile_vectors; ++v)
+      store(task.to + r * tile_columns + v * vector_lanes, Vector{});
 }
 
-template <typename Segments, int... I>
+template <typename Segments, int Vectors, int... I>
 constexpr auto sum_functions(std::integer_sequence<int, I...>) {
   using Function = void (*)(const SumTask&, const Segments&);
-  return std::array<Function, sizeof...(I) + 1>{nullptr, sum_tile<I + 1, Segments>...};
+  return std::array<Function, sizeof...(I) + 1>{nullptr, sum_tile<I + 1, Vectors, Segments>...};
 }
 
-// columns[0, tile_columns) += sum of the rows of a panel.
-void add_rows(const float* panel, int64_t rows, float* columns) {
-  Tile<1> sum{};
-  for (int64_t row = 0; row < rows; ++row)
-    for (int v = 0; v < tile_vectors; ++v)
-      sum.value[0][v] += load(panel + row * tile_columns + v * vector_lanes);
-  for (int v = 0; v < tile_vectors; ++v) sum.value[0][v] += load(columns + v * vector_lanes);
-  sum.store_row(0, columns);
+template <typename Segments, int Vectors>
+constexpr auto sum_tile_of_rows =
+    sum_functions<Segments, Vectors>(std::make_integer_sequence<int, tile_rows>());
+
+// The functions for a panel of which so many columns are no padding.
+template <typename Segments>
+const auto& sum_tile_of(int64_t columns) {
+  return columns > vector_lanes ? sum_tile_of_rows<Segments, tile_vectors> : sum_tile_of_rows<Segments, 1>;
+}
+
+// sums[0, columns) += sum of rows, `step` apart.
+void add_rows(const float* row, int64_t rows, int64_t step, int64_t columns, float* sums) {
+  for (int64_t c = 0; c < columns; c += vector_lanes) {
+    const int64_t count = std::min<int64_t>(vector_lanes, columns - c);
+    Vector sum{};
+    for (int64_t i = 0; i < rows; ++i) sum += load_first(row + i * step + c, count);
+    store_first(sums + c, sum + load_first(sums + c, count), count);
+  }
 }
 
 // Copies `count` rows of `Width` floats, from_step apart, to rows to_step apart. The width is a constant, so
@@ -94,11 +127,12 @@ void pack_whole_row(const GradientRow& row) {
 }
 
 void pack_partial_row(const GradientRow& row, int64_t columns) {
-  std::fill_n(row.packed, tile_columns, 0.0f);
-  for (int64_t c = 0; c < columns; ++c) {
-    const bool passes = !row.rectified || row.rectified[c] > 0;
-    row.packed[c] = passes ? row.gradient[c] : row.slope * row.gradient[c];
-    if (row.masked) row.masked[c] = row.packed[c];
+  for (int64_t c = 0; c < tile_columns; c += vector_lanes) {
+    const int64_t count = std::clamp<int64_t>(columns - c, 0, vector_lanes);
+    Vector gradient = load_first(row.gradient + c, count);
+    if (row.rectified) gradient = load_first(row.rectified + c, count) > 0 ? gradient : row.slope * gradient;
+    if (row.masked) store_first(row.masked + c, gradient, count);
+    store(row.packed + c, gradient);
   }
 }
 
@@ -123,12 +157,18 @@ WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns)
   choose_parts();
   choose_blocks();
   parts_ = std::clamp<int64_t>(parts_, 1, std::max<int64_t>(1, std::ssize(blocks_)));
+  const bool narrow = std::min(lattice_.depth, lattice_.columns) <= few_channels;
+  const bool alone = parts_ > 1 || compute_threads() == 1;  // no thread needs another's rows
+  if (narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
+      lattice_.columns % (vector_lanes / 2) == 0)
+    in_place_ = lattice_.pitch();
 }
 
 void WeightProduct::choose_parts() {
   const int64_t threads = compute_threads();
   const int64_t own_bytes = gradient_elements() * static_cast<int64_t>(sizeof(float));
-  if (threads * own_bytes <= max_own_bytes && lattice_.rows() >= threads * min_own_rows) parts_ = threads;
+  const int64_t rows = own_bytes <= small_own_bytes ? min_small_rows : min_own_rows;
+  if (threads * own_bytes <= max_own_bytes && lattice_.rows() >= threads * rows) parts_ = threads;
 }
 
 int64_t WeightProduct::gradient_elements() const {
@@ -155,7 +195,9 @@ void WeightProduct::choose_blocks() {
   const int64_t bytes = parts_ > 1 ? own_block_bytes : block_bytes;
   const int64_t block_lines = std::max<int64_t>(1, bytes / (row_bytes * w.rows));
   const int64_t parts = divide_up(h.rows, block_lines);  // of a plane
-  const int64_t planes = parts > 1 ? 1 : std::max<int64_t>(1, block_lines / h.rows);
+  int64_t planes = parts > 1 ? 1 : std::max<int64_t>(1, block_lines / h.rows);
+  if (parts_ > 1)  // as many blocks for each thread
+    planes = divide_up(lattice_.batch * d.rows, round_up(divide_up(lattice_.batch * d.rows, planes), parts_));
   for (int64_t plane = 0; plane < lattice_.batch * d.rows; ++plane)
     for (int64_t part = 0; part < parts; ++part) {
       if (parts > 1 || plane % planes == 0) blocks_.emplace_back();
@@ -305,36 +347,66 @@ std::vector<WeightProduct::Chunk> WeightProduct::chunks_of(const Block& block) c
 }
 
 void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first) const {
-  static constexpr auto sum_tile_of_rows =
-      sum_functions<std::vector<Segment>>(std::make_integer_sequence<int, tile_rows>());
   const int64_t taps = lattice_.taps(), depth = lattice_.depth;
   parallel_ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin / tiles_; panel * tiles_ < end; ++panel) {
       const int64_t tile_begin = std::max<int64_t>(0, begin - panel * tiles_);
       const int64_t tile_end = std::min(tiles_, end - panel * tiles_);
       const float* panel_right = part.right + panel * block_rows_ * tile_columns;
+      const auto& sum = sum_tile_of<std::vector<Segment>>(lattice_.columns - panel * tile_columns);
       for (const Chunk& chunk : chunks) {
         const bool overwrite = first && &chunk == &chunks.front();
         for (int64_t tile = tile_begin; part.gradient && tile < tile_end; ++tile) {
           const int64_t k = tile * tile_height_;
           for (int64_t tap = 0; tap < taps; ++tap) {
             float* to = part.gradient + ((panel * taps + tap) * depth + k) * tile_columns;
-            sum_tile_of_rows[std::min(tile_height_, depth - k)](
+            sum[std::min(tile_height_, depth - k)](
                 {part.left + tile * tile_elements(), tile_height_, panel_right, to, overwrite},
                 chunk.taps[tap]);
           }
         }
-        if (part.bias && tile_begin == 0) {
-          float sums[tile_columns] = {};
-          const int64_t column = panel * tile_columns;
-          const int64_t count = std::min<int64_t>(tile_columns, lattice_.columns - column);
-          if (!overwrite) std::copy_n(part.bias + column, count, sums);
-          add_rows(panel_right + chunk.row_begin * tile_columns, chunk.row_end - chunk.row_begin, sums);
-          std::copy_n(sums, count, part.bias + column);
-        }
+        if (part.bias && tile_begin == 0)
+          add_bias(panel_right + chunk.row_begin * tile_columns, chunk.row_end - chunk.row_begin,
+                   tile_columns, panel, overwrite, part.bias);
       }
     }
   });
+}
+
+// The part of the bias' gradient that a panel's rows make.
+void WeightProduct::add_bias(const float* right, int64_t rows, int64_t step, int64_t panel, bool first,
+                             float* bias) const {
+  const int64_t column = panel * tile_columns,
+                count = std::min<int64_t>(tile_columns, lattice_.columns - column);
+  if (first) std::fill_n(bias + column, count, 0.0f);
+  add_rows(right, rows, step, count, bias + column);
+}
+
+void WeightProduct::sum_in_place(Range rows, const Operands& operands, const Part& part) const {
+  const int64_t depth = lattice_.depth;
+  for (int64_t row = rows.begin; row < rows.end; row += in_place_rows) {
+    const int64_t count = std::min(in_place_rows, rows.end - row);
+    const bool first = row == rows.begin;
+    const float* const left = operands.left + row * in_place_->left;
+    for (int64_t panel = 0; panel < panels_; ++panel) {
+      const int64_t column = panel * tile_columns,
+                    columns = std::min<int64_t>(tile_columns, lattice_.columns - column);
+      const float* const right = operands.out_gradient + row * in_place_->out + column;
+      const auto sum_rows = [&]<bool whole>(const RowsInPlace<whole>& in_place) {
+        const auto& sum = sum_tile_of<RowsInPlace<whole>>(columns);
+        for (int64_t k = 0; part.gradient && k < depth; k += tile_height_)
+          sum[std::min(tile_height_, depth - k)](
+              {left + k, in_place_->left, right, part.gradient + (panel * depth + k) * tile_columns, first},
+              in_place);
+      };
+      if (columns % vector_lanes == 0) {
+        sum_rows(RowsInPlace<true>{count, in_place_->out});
+      } else {
+        sum_rows(RowsInPlace<false>{count, in_place_->out});
+      }
+      if (part.bias) add_bias(right, count, in_place_->out, panel, first, part.bias);
+    }
+  }
 }
 
 void WeightProduct::sum_blocks(Range blocks, const Operands& operands, const Part& part) const {
@@ -360,10 +432,18 @@ void WeightProduct::run(const Operands& operands, float* gradient, float* bias_g
     if (gradient) std::fill_n(gradient, gradient_elements(), 0.0f);
     if (bias_gradient) std::fill_n(bias_gradient, lattice_.columns, 0.0f);
   }
-  if (parts_ == 1) return sum_blocks({0, blocks}, operands, part_of(0));
-  for_each_partition(static_cast<int>(parts_), [&](int i) {
-    sum_blocks({blocks * i / parts_, blocks * (i + 1) / parts_}, operands, part_of(i));
-  });
+  const auto sum_share = [&](int i) {
+    const bool in_place = in_place_ && !operands.rectified;
+    const int64_t count = in_place ? lattice_.rows() : blocks;
+    const Range share{count * i / parts_, count * (i + 1) / parts_};
+    if (in_place) {
+      sum_in_place(share, operands, part_of(i));
+    } else {
+      sum_blocks(share, operands, part_of(i));
+    }
+  };
+  if (parts_ == 1) return sum_share(0);
+  for_each_partition(static_cast<int>(parts_), sum_share);
   const auto add = [&](float* sums, float* Part::*of, int64_t count) {
     parallel_ranges(sums ? count : 0, [&](int64_t begin, int64_t end) {
       for (int64_t i = 1; i < parts_; ++i)

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cortado/base/box.h"
@@ -18,9 +19,10 @@ namespace cortado::lowering {
 // along w are copies; taps along h are shifts by lines (copies where strided), so that the sum over a piece
 // is one contiguous run. Where the gradient is small and rows are many, each thread packs and sums blocks of
 // its own, and these sums are added up in order: what a thread packed is in its own caches, which may be far
-// from another's. Else all threads pack a block, then share the tiles of the result.
-// On one thread no element depends on which other columns there are where the columns of the whole, of which
-// the lattice has a part, are given as `all_columns`.
+// from another's. Else all threads pack a block, then share the tiles of the result. Where one of the
+// operands of a pointwise product has few channels, packing takes as long as multiplying: there both are read
+// where they lie. On one thread no element depends on which other columns there are where the columns of the
+// whole, of which the lattice has a part, are given as `all_columns`.
 class WeightProduct {
  public:
   explicit WeightProduct(Lattice lattice, int64_t all_columns = 0);
@@ -72,11 +74,13 @@ class WeightProduct {
   void add_segments(Chunk& chunk, const Block& block, size_t piece, int64_t begin, int64_t end) const;
   Part part(int64_t index, float* memory) const;
   int64_t part_elements() const;
+  void sum_in_place(Range rows, const Operands& operands, const Part& part) const;
   void sum_blocks(Range blocks, const Operands& operands, const Part& part) const;
   void pack_left(const Block& block, const float* left, float* packed) const;
   void pack_line(const float* line, int64_t offset, float* to) const;
   void pack_gradient(const Block& block, const Operands& operands, float* packed) const;
   void sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first) const;
+  void add_bias(const float* right, int64_t rows, int64_t step, int64_t panel, bool first, float* bias) const;
 
   bool shifts_lines() const { return lattice_.axis[1].step == 1; }
   int64_t copies() const;
@@ -88,8 +92,9 @@ class WeightProduct {
 
   Lattice lattice_;
   int64_t all_columns_;
-  int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
-  int64_t parts_ = 1;                     // threads that sum on their own; 1: all together
+  int64_t tiles_, tile_height_, panels_;    // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
+  int64_t parts_ = 1;                       // threads that sum on their own; 1: all together
+  std::optional<Lattice::Pitch> in_place_;  // rows are read where they lie, unless a ReLU masks them
   std::vector<Block> blocks_;
   int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
   int64_t lines_ = 0;                          // packed lines of a piece
