@@ -13,6 +13,7 @@
 #include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
+#include "cortado/kernels/lowering/microkernel.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
@@ -125,7 +126,8 @@ const std::vector<Candidate>& candidates() {
                                    .implementation = implicit_gemm,
                                    .after_next = onednn_first ? nullptr : has_narrow_groups};
   Candidate onednn_convolutions = of_onednn(convolutions);
-  onednn_convolutions.after_next = onednn_first ? is_narrow_pointwise : nullptr;
+  constexpr bool with_avx512 = lowering::vector_lanes == 16;  // the program, not only the processor
+  onednn_convolutions.after_next = onednn_first && with_avx512 ? is_narrow_pointwise : nullptr;
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {

@@ -137,10 +137,8 @@ template <int Rows, bool whole = true, int Vectors>
   for (int64_t k = 0; k < depth; ++k, a += step, b += b_step) {
     Vector right[Vectors];
 #pragma GCC unroll 16
-    for (int v = 0; v < Vectors; ++v) {
-      const float* from = b + v * vector_lanes;
-      right[v] = whole || v + 1 < Vectors ? load(from) : load_half(from);
-    }
+    for (int v = 0; v < Vectors - !whole; ++v) right[v] = load(b + v * vector_lanes);
+    if constexpr (!whole) right[Vectors - 1] = load_half(b + (Vectors - 1) * vector_lanes);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 16

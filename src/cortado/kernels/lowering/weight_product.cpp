@@ -37,13 +37,16 @@ struct RowsInPlace {
   int64_t count, right_step;
 };
 
+// Inlined, as the microkernel, so that the tile stays in registers.
 template <int Rows, int Vectors, bool whole>
-void add_products(Tile<Rows, Vectors>& tile, const SumTask& task, const RowsInPlace<whole>& rows) {
+[[gnu::always_inline]] inline void add_products(Tile<Rows, Vectors>& tile, const SumTask& task,
+                                                const RowsInPlace<whole>& rows) {
   multiply_columns<Rows, whole>(tile, task.left, task.left_step, rows.count, task.right, rows.right_step);
 }
 
 template <int Rows, int Vectors, typename Segment>
-void add_products(Tile<Rows, Vectors>& tile, const SumTask& task, const std::vector<Segment>& segments) {
+[[gnu::always_inline]] inline void add_products(Tile<Rows, Vectors>& tile, const SumTask& task,
+                                                const std::vector<Segment>& segments) {
   for (const Segment& segment : segments)
     multiply_columns<Rows>(tile, task.left + segment.left, task.left_step, segment.length,
                            task.right + segment.right);
@@ -82,12 +85,16 @@ const auto& sum_tile_of(int64_t columns) {
 
 // sums[0, columns) += sum of rows, `step` apart.
 void add_rows(const float* row, int64_t rows, int64_t step, int64_t columns, float* sums) {
-  for (int64_t c = 0; c < columns; c += vector_lanes) {
-    const int64_t count = std::min<int64_t>(vector_lanes, columns - c);
+  int64_t c = 0;
+  for (; c + vector_lanes <= columns; c += vector_lanes) {
     Vector sum{};
-    for (int64_t i = 0; i < rows; ++i) sum += load_first(row + i * step + c, count);
-    store_first(sums + c, sum + load_first(sums + c, count), count);
+    for (int64_t i = 0; i < rows; ++i) sum += load(row + i * step + c);
+    store(sums + c, sum + load(sums + c));
   }
+  if (c == columns) return;
+  Vector sum{};
+  for (int64_t i = 0; i < rows; ++i) sum += load_first(row + i * step + c, columns - c);
+  store_first(sums + c, sum + load_first(sums + c, columns - c), columns - c);
 }
 
 // Copies `count` rows of `Width` floats, from_step apart, to rows to_step apart. The width is a constant, so
