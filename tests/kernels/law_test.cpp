@@ -98,6 +98,15 @@ TEST(ChannelLaw, APartOfAProductsOutputsIsAPartOfTheWhole) {
   EXPECT_EQ(held.size(), 3U);
 }
 
+// Half of its outputs are so few that the gradient of other weights would be summed where the rows lie.
+TEST(ChannelLaw, APartOfAPointwiseConvolutionIsAPartOfTheWhole) {
+  CutCase cut{.layers = {std::make_shared<Convolution>(ConvolutionOptions{.num_output = 128, .kernel = {1}})},
+              .inputs = {{8, 128, 15, 15}}};
+  cut.tolerance = same_bits;
+  cut.degrees = {.c = 2};
+  for (int threads : {1, 2}) EXPECT_TRUE(part_is_part_of_whole(cut, reproducible_kernels, threads));
+}
+
 // Halves of the outputs of inner products, and their blocks.
 TEST(ChannelLaw, APartOfAnInnerProductIsAPartOfTheWhole) {
   for (const int64_t outputs : {2, 12, 16, 40}) {
