@@ -55,8 +55,8 @@ def parallel(nodes, batch=256, net="vgg-a", f=2, k=9, own=None):
 @figure("lee", "figure-5", "VGG-A on this machine: seconds an iteration, our kernels and Caffe's algorithm", "section IV.A", MEASURED,
         {"kind": "bars", "x": ["batch", "threads"], "series": ["ours, s", "Caffe's algorithm, s"], "unit": "s"},
         note=lambda rows: f"Whole iterations. Ours are {min((r['times'] for r in rows), key=float)} to {max((r['times'] for r in rows), key=float)} times as fast as with Caffe's "
-        "algorithm for convolutions; two threads take " + ", ".join(f"{float(one['ours, s']) / float(two['ours, s']):.2f}" for one, two in zip(rows[:3], rows[3:]))
-        + " times less than one.")
+        "algorithm for convolutions; one thread takes " + ", ".join(f"{float(one['ours, s']) / float(two['ours, s']):.2f}" for one, two in zip(rows[:3], rows[3:]))
+        + " times as long as two.")
 def figure_5():
     rows = []
     for threads in (1, 2):

@@ -10,7 +10,7 @@ namespace cortado {
 // have left, from the end: who has no core for a while leaves its items to the rest. Takers may be threads.
 class ItemShares {
  public:
-  // At most 2^32 items.
+  // Fewer than 2^32 items.
   ItemShares(int64_t count, int64_t takers) : shares_(static_cast<size_t>(takers)) {
     for (int64_t taker = 0; taker < takers; ++taker)
       share(taker).left = pack(count * taker / takers, count * (taker + 1) / takers);

@@ -128,7 +128,7 @@ template <int Rows, int Vectors>
 }
 
 // tile[r] += sum over k in [0, depth) of a[k * step + r] * b[k]; rows of b are `b_step` apart. Unless
-// `whole`, only the first `last` lanes of the last vector are read.
+// `whole`, only half of the last vector is read.
 template <int Rows, bool whole = true, int Vectors>
 [[gnu::always_inline]] inline void multiply_columns(Tile<Rows, Vectors>& tile, const float* a, int64_t step,
                                                     int64_t depth, const float* b,

@@ -214,13 +214,13 @@ size_t RowProduct::scratch_bytes() const {
   return compute_threads() * round_up(pointers * sizeof(void*) + floats * sizeof(float), 64);
 }
 
-RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread) const {
+RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread, bool streams) const {
   std::byte* own = scratch + thread * (scratch_bytes() / compute_threads());
   auto** left = reinterpret_cast<const float**>(own);
   own += row_block_ * lattice_.taps() * sizeof(float*);
   auto** out = reinterpret_cast<float**>(own);
   auto* kept = reinterpret_cast<float*>(own + row_block_ * sizeof(float*));
-  return {left, out, kept, kept + kept_tiles() * row_block_ * tile_columns, false};
+  return {left, out, kept, kept + kept_tiles() * row_block_ * tile_columns, streams};
 }
 
 // A zero-padded copy of the run that begins at `position` (outside [0, extent - run]) of a w line.
@@ -378,16 +378,14 @@ void RowProduct::run(const float* left, const float* right, float* out, const Ep
   const bool streams = streams_to(out);
   ItemShares shares(items, threads);
   parallel_for(threads, [&](int64_t thread) {
-    Workspace work = workspace(scratch, static_cast<int>(thread));
-    work.streams = streams;
     for (int64_t item = shares.take(thread); item >= 0; item = shares.take(thread)) {
       const int64_t row_begin = item / column_parts_ * row_block_;
       const int64_t row_end = std::min(rows, row_begin + row_block_);
       const int64_t part = item % column_parts_;
-      Workspace of_item = work;  // copies of border runs begin anew
-      point_to_rows(left, out, row_begin, row_end, of_item);
+      Workspace work = workspace(scratch, static_cast<int>(thread), streams);
+      point_to_rows(left, out, row_begin, row_end, work);
       multiply_block(row_end - row_begin, panels * part / column_parts_, panels * (part + 1) / column_parts_,
-                     right, epilogue, of_item);
+                     right, epilogue, work);
     }
     if (streams) native::finish_streaming();
   });

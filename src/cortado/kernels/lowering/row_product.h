@@ -58,7 +58,7 @@ class RowProduct {
   void add_depth_blocks(int part, int64_t begin, int64_t length);
   int kept_tiles() const;  // sums of parts, of each row
   void block_rows();
-  Workspace workspace(std::byte* scratch, int thread) const;
+  Workspace workspace(std::byte* scratch, int thread, bool streams) const;
   void point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
                      Workspace& work) const;
   void leave_out_zeros(int64_t row_count, const Workspace& work) const;
