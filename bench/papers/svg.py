@@ -14,8 +14,17 @@ def number(text):
         return None
 
 
+def wide(words, size=12):
+    """About how many units of width the words take."""
+    return 0.56 * size * len(words)
+
+
+def heading(title):
+    return text(WIDTH / 2, 20, title, size=min(14, 14 * (WIDTH - 16) / wide(title, 15)), more='font-weight="bold"')
+
+
 def text(x, y, words, anchor="middle", size=12, more=""):
-    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" {more}>{escape(words)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:.4g}" text-anchor="{anchor}" {more}>{escape(words)}</text>'
 
 
 def nice(value):
@@ -55,7 +64,7 @@ def legend(names):
 
 def frame(title, series, unit, axis):
     """Title, axis of y with its lines, legend."""
-    parts = [text(WIDTH / 2, 20, title, size=14, more='font-weight="bold"')]
+    parts = [heading(title)]
     for value in axis.marks():
         parts.append(f'<line x1="{LEFT}" x2="{WIDTH - 16}" y1="{axis.at(value):.1f}" y2="{axis.at(value):.1f}" stroke="#ddd"/>')
         parts.append(text(LEFT - 6, axis.at(value) + 4, f"{value:g}", "end", 11))
@@ -64,10 +73,20 @@ def frame(title, series, unit, axis):
     return parts + legend(series)
 
 
+def label_angle(names):
+    """Of the names below the bars: level, slanting, or upright where the first one would begin outside."""
+    longest, group = max(wide(name, 11) for name in names), (WIDTH - LEFT - 16) / len(names)
+    return 0 if longest <= group else 28 if longest * math.cos(math.radians(28)) < LEFT + group / 2 else 90
+
+
+def bar_names(rows, x):
+    return [" ".join(row[key] for key in x) for row in rows]
+
+
 def bars(rows, x, series, axis):
     parts, group = [], (WIDTH - LEFT - 16) / len(rows)
-    names = [" ".join(row[key] for key in x) for row in rows]
-    turned = max(map(len, names)) * 6.2 > group
+    names = bar_names(rows, x)
+    angle = label_angle(names)
     width = min(40, group * 0.84 / len(series))
     for r, row in enumerate(rows):
         middle = LEFT + group * (r + 0.5)
@@ -80,8 +99,9 @@ def bars(rows, x, series, axis):
                          f'fill="{COLOURS[s % len(COLOURS)]}"/>')
             if width > 17:
                 parts.append(text(left + width / 2, y - 3, f"{value:.0f}" if value >= 1000 else f"{value:.3g}", size=9 if width < 28 else 10))
-        turn = f'transform="rotate(-28 {middle:.1f} {TOP + axis.height + 14})"' if turned else ""
-        parts.append(text(middle, TOP + axis.height + 16, names[r], "end" if turn else "middle", 11, turn))
+        at = middle + 4 * (angle == 90), TOP + axis.height + 16 - 6 * (angle == 90)
+        turn = f'transform="rotate(-{angle} {at[0]:.1f} {at[1] - 2})"' if angle else ""
+        parts.append(text(*at, names[r], "end" if turn else "middle", 11, turn))
     return parts
 
 
@@ -130,9 +150,11 @@ def draw(title, rows, kind="bars", x=(), series=(), unit="", only=None, log=Fals
     total = TOP + 260 + 64
     if kind == "spans":
         parts, total = spans(rows, **timeline)
-        parts = [text(WIDTH / 2, 20, title, size=14, more='font-weight="bold"'), *parts]
+        parts = [heading(title), *parts]
     else:
         axis = Axis([number(row[name]) for row in rows for name in series if number(row[name]) is not None], log, 260)
+        if kind == "bars" and label_angle(bar_names(rows, x)) == 90:
+            total = TOP + 260 + 24 + max(wide(name, 11) for name in bar_names(rows, x))
         parts = frame(title, series, unit, axis) + (lines if kind == "lines" else bars)(rows, x, series, axis)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{total}" viewBox="0 0 {WIDTH} {total}" '
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{total:.0f}" viewBox="0 0 {WIDTH} {total:.0f}" '
             'font-family="sans-serif">\n<rect width="100%" height="100%" fill="white"/>\n' + "\n".join(parts) + "\n</svg>\n")
