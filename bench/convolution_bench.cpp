@@ -1,7 +1,7 @@
 // GFLOP/s of each pass of the convolutions that matter, and their share of the FMA peak measured beside each,
 // both in multiplications of the sum over windows. Several implementations run in turns.
 // Usage: convolution_bench [IMPLEMENTATION,...] [PART OF A NAME] [REPETITIONS]
-// (implicit-gemm, onednn, lowering-1, -2, -3, winograd, winograd-4x4, winograd-5x5,
+// (implicit-gemm, onednn, depthwise, lowering-1, -2, -3, winograd, winograd-4x4, winograd-5x5,
 // winograd-4x4-of-5x5; winograd-any and so on: also where they are slower)
 #include <cstdlib>
 #include <fmt/format.h>
@@ -13,6 +13,7 @@
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
+#include "cortado/kernels/native/depthwise.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/kernels/winograd/winograd.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Layer2d {
   const char* name;
-  int64_t batch, channels, outputs, extent, kernel_h, kernel_w, stride, pad_h, pad_w;
+  int64_t batch, channels, outputs, extent, kernel_h, kernel_w, stride, pad_h, pad_w, group = 1;
 };
 
 constexpr Layer2d layers[] = {
@@ -70,6 +71,14 @@ constexpr Layer2d layers[] = {
     {"mobile 576-160", 16, 576, 160, 7, 1, 1, 1, 0, 0},
     {"mobile 160-960", 16, 160, 960, 7, 1, 1, 1, 0, 0},
     {"mobile 320-1280", 16, 320, 1280, 7, 1, 1, 1, 0, 0},
+    {"depthwise 32", 16, 32, 32, 112, 3, 3, 1, 1, 1, 32},
+    {"depthwise 96/2", 16, 96, 96, 112, 3, 3, 2, 1, 1, 96},
+    {"depthwise 144", 16, 144, 144, 56, 3, 3, 1, 1, 1, 144},
+    {"depthwise 192/2", 16, 192, 192, 28, 3, 3, 2, 1, 1, 192},
+    {"depthwise 384", 16, 384, 384, 14, 3, 3, 1, 1, 1, 384},
+    {"depthwise 960", 16, 960, 960, 7, 3, 3, 1, 1, 1, 960},
+    {"depthwise 5x5 240", 16, 240, 240, 28, 5, 5, 1, 2, 2, 240},
+    {"depthwise 5x5 672", 16, 672, 672, 14, 5, 5, 1, 2, 2, 672},
     {"small 8", 16, 8, 8, 56, 3, 3, 1, 1, 1},
     {"small 8-32", 16, 8, 32, 56, 3, 3, 1, 1, 1},
     {"small 32-8", 16, 32, 8, 56, 3, 3, 1, 1, 1},
@@ -94,6 +103,7 @@ KernelOffer make_lowering_of(const Task& task) {
 KernelOffer (*maker(const std::string& implementation))(const Task&) {
   if (implementation == "implicit-gemm") return make_implicit_gemm;
   if (implementation == "onednn") return make_onednn_convolution;
+  if (implementation == "depthwise") return make_native_depthwise;
   if (implementation == "lowering-1") return make_lowering_of<lowering::LoweringType::one>;
   if (implementation == "lowering-2") return make_lowering_of<lowering::LoweringType::two>;
   if (implementation == "lowering-3") return make_lowering_of<lowering::LoweringType::three>;
@@ -111,6 +121,7 @@ KernelOffer (*maker(const std::string& implementation))(const Task&) {
 Task task_of(const Layer2d& layer) {
   ConvolutionOptions options;
   options.num_output = layer.outputs;
+  options.group = layer.group;
   options.kernel = {layer.kernel_h, layer.kernel_w};
   options.stride = {layer.stride};
   options.pad = {layer.pad_h, layer.pad_w};
@@ -124,7 +135,8 @@ void measure(const Layer2d& layer, const std::vector<Contender>& contenders, int
   for (const Contender& contender : contenders) offers.push_back(contender.make(task));
   Match match(task, std::move(offers));
   const double peak = measure_peak({0.1}) / 1e9;
-  const double gflop = 2e-9 * task.outputs[0].size() * layer.channels * layer.kernel_h * layer.kernel_w;
+  const double gflop =
+      2e-9 * task.outputs[0].size() * layer.channels / layer.group * layer.kernel_h * layer.kernel_w;
   std::vector<std::string> lines(contenders.size());
   for (const auto& [pass, run] : {std::pair{"forward", &Kernel::forward},
                                   {"data", &Kernel::backward},

@@ -134,6 +134,12 @@ CutCase inner_product(Draw& draw) {
   return exact(cut);
 }
 
+LayerPtr activation(Draw& draw) {
+  const PointwiseFunction functions[] = {ReluOptions{}, ReluOptions{.negative_slope = 0.1}, Relu6Options{},
+                                         SwishOptions{.beta = 1.5}, ClipOptions{.min = -0.5, .max = 0.7}};
+  return layer<Pointwise>(functions[draw.in(0, std::size(functions) - 1)]);
+}
+
 CutCase batch_norm(Draw& draw) {
   BatchNormOptions options{.moving_average_fraction = 0.9};
   if (draw.one_in(4)) options.use_global_stats = draw.one_in(2);
@@ -141,7 +147,7 @@ CutCase batch_norm(Draw& draw) {
   input.set(0, draw.in(4, 6));
   CutCase cut{.layers = {layer<BatchNorm>(options)}, .inputs = {input}};
   if (!draw.one_in(4)) cut.layers.push_back(layer<Scale>(ScaleOptions{.bias_term = !draw.one_in(3)}));
-  if (draw.one_in(2)) cut.layers.push_back(relu());
+  if (draw.one_in(2)) cut.layers.push_back(activation(draw));
   if (draw.one_in(5)) cut.phase = Phase::test;
   return cut;
 }

@@ -166,10 +166,14 @@ TEST(GpuKernels, LargeTensorsEqualReference) {
   const auto batch_norm = std::make_shared<BatchNorm>(BatchNormOptions{});
   const auto scale = std::make_shared<Scale>(ScaleOptions{.bias_term = true});
   const auto relu = std::make_shared<Pointwise>(ReluOptions{});
+  const auto swish = std::make_shared<Pointwise>(SwishOptions{});
   const auto sum = std::make_shared<Eltwise>(EltwiseOptions{});
   const Shape two[] = {image, image}, parts[] = {{17, 33, 31, 33}, {17, 300, 31, 33}};
-  std::vector<Task> tasks{chain_task({relu}, image), chain_task({scale}, image),
-                          chain_task({batch_norm, scale, relu}, image), whole_task(sum, Phase::train, two, 1),
+  std::vector<Task> tasks{chain_task({relu}, image),
+                          chain_task({scale}, image),
+                          chain_task({batch_norm, scale, relu}, image),
+                          chain_task({batch_norm, scale, swish}, image),
+                          whole_task(sum, Phase::train, two, 1),
                           whole_task(std::make_shared<Concat>(ConcatOptions{}), Phase::train, parts, 1)};
   for (const auto method : {PoolingOptions::Method::max, PoolingOptions::Method::average}) {
     PoolingOptions options{.method = method, .kernel = {3}, .stride = {2}, .pad = {1}};

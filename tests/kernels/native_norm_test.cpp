@@ -39,14 +39,46 @@ TEST(NativeBatchNorm, Trains) {
   }
 }
 
-TEST(NativeBatchNorm, FusesScaleAndRelu) {
+std::vector<LayerPtr> activations() {
+  const PointwiseFunction functions[] = {ReluOptions{},
+                                         ReluOptions{.negative_slope = 0.2},
+                                         Relu6Options{},
+                                         SwishOptions{},
+                                         SwishOptions{.beta = 2.5},
+                                         ClipOptions{.min = 0, .max = 6},
+                                         ClipOptions{.min = -0.4, .max = 0.3}};
+  std::vector<LayerPtr> layers;
+  for (const PointwiseFunction& function : functions) layers.push_back(layer<Pointwise>(function));
+  return layers;
+}
+
+TEST(NativeBatchNorm, FusesScaleAndActivation) {
   for (const Shape& shape : norm_shapes) {
-    for (bool bias : {false, true}) {
+    for (bool bias : {false, true})
       expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias)}, shape), make_native_batch_norm);
-      expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias), relu()}, shape),
-                   make_native_batch_norm);
+    for (const LayerPtr& activation : activations()) {
+      for (bool bias : {false, true})
+        expect_equal(chain_task({batch_norm({.eps = 0.1}), scale(bias), activation}, shape),
+                     make_native_batch_norm);
+      expect_equal(chain_task({batch_norm({.eps = 0.1}), activation}, shape), make_native_batch_norm);
     }
-    expect_equal(chain_task({batch_norm({.eps = 0.1}), relu()}, shape), make_native_batch_norm);
+  }
+}
+
+// An activation with a finite value at infinity does not hide one.
+TEST(NativeBatchNorm, CarriesInfinityThroughItsActivation) {
+  for (const LayerPtr& activation : activations()) {
+    const Task task = chain_task({batch_norm(), activation}, {1, 1, 1, 1}, Phase::test);
+    const auto kernel = make_native_batch_norm(task).kernel;
+    for (const float infinity : {INFINITY, -INFINITY}) {
+      float y = 0, mean = 0, variance = 1, factor = 1;
+      std::vector<std::byte> scratch(kernel->scratch_bytes().count);
+      kernel->forward({.inputs = {&infinity},
+                       .outputs = {&y},
+                       .parameters = {&mean, &variance, &factor},
+                       .scratch = scratch.data()});
+      EXPECT_FALSE(std::isfinite(y)) << activation->type();
+    }
   }
 }
 
@@ -72,6 +104,9 @@ TEST(NativeBatchNorm, KeepsPrecisionFarFromZero) {
 TEST(NativeBatchNorm, Refuses) {
   EXPECT_EQ(make_native_batch_norm(chain_task({relu()}, {2, 3})).refusal, "not a BatchNorm");
   EXPECT_EQ(make_native_batch_norm(chain_task({batch_norm(), relu(), relu()}, {2, 3})).refusal,
+            "a layer after BatchNorm does not fuse");
+  const auto negative = layer<Pointwise>(ReluOptions{.negative_slope = -1});
+  EXPECT_EQ(make_native_batch_norm(chain_task({batch_norm(), negative}, {2, 3})).refusal,
             "a layer after BatchNorm does not fuse");
 }
 

@@ -124,8 +124,10 @@ TEST(FromCaffe, EveryLayerKnowsWhatItMayRunWith) {
   for (std::string_view first : supported_layer_types())
     for (std::string_view next : supported_layer_types())
       if (layer_of(first)->may_fuse_with(*layer_of(next))) chains.insert(fmt::format("{} {}", first, next));
-  EXPECT_EQ(chains, (std::set<std::string>{"BatchNorm ReLU", "BatchNorm Scale", "Convolution ReLU",
-                                           "Eltwise ReLU", "InnerProduct ReLU", "Scale ReLU"}));
+  EXPECT_EQ(chains,
+            (std::set<std::string>{"BatchNorm Clip", "BatchNorm ReLU", "BatchNorm ReLU6", "BatchNorm Scale",
+                                   "BatchNorm Swish", "Convolution ReLU", "Eltwise ReLU", "InnerProduct ReLU",
+                                   "Scale Clip", "Scale ReLU", "Scale ReLU6", "Scale Swish"}));
 }
 
 TEST(FromCaffe, UnknownTypesAreRefusedByNameAndLine) {

@@ -1,6 +1,5 @@
 #include "cortado/kernels/batch_norm_chain.h"
 
-#include "cortado/kernels/fused_relu.h"
 #include "cortado/layers/scale.h"
 
 namespace cortado {
@@ -22,10 +21,7 @@ std::optional<BatchNormChain> batch_norm_chain(const Task& task, std::string& re
       ++next;
     }
   }
-  if (next < task.layers.size() && is_fused_relu(*task.layers[next])) {
-    chain.relu = true;
-    ++next;
-  }
+  if (next < task.layers.size() && (chain.activation = activation_of(*task.layers[next]))) ++next;
   if (next < task.layers.size()) return refusal = "a layer after BatchNorm does not fuse", std::nullopt;
   return chain;
 }

@@ -4,17 +4,19 @@
 #include <string>
 
 #include "cortado/layers/batch_norm.h"
+#include "cortado/layers/pointwise.h"
 #include "cortado/layers/task.h"
 
 namespace cortado {
 
-// {BatchNorm}, {BatchNorm, Scale}, {BatchNorm, ReLU} or {BatchNorm, Scale, ReLU}: what follows the BatchNorm.
-// Parameters are mean', variance', factor, then gamma, then beta.
+// A BatchNorm, or one with a Scale, an activation or both after it. Parameters are mean', variance', factor,
+// then gamma, then beta.
 struct BatchNormChain {
   static constexpr int gamma = 3, beta = 4;  // numbers of parameters
 
   BatchNormOptions options;
-  bool scale = false, bias = false, relu = false;
+  bool scale = false, bias = false;
+  std::optional<Activation> activation;
 };
 
 // Nothing, and why, where the task is another chain or its Scale is not per channel.

@@ -14,6 +14,7 @@
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/native/depthwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/reference/reference.h"
@@ -143,6 +144,7 @@ const std::vector<Candidate>& candidates() {
        .implementation = {"winograd-5x5", make_winograd_5x5},
        .larger_errors = true},
       {{"Convolution"}, {"winograd", make_winograd}},
+      {.types = {"Convolution"}, .implementation = {"depthwise", make_native_depthwise}, .bf16 = true},
       onednn_first ? onednn_convolutions : our_convolutions,
       onednn_first ? our_convolutions : onednn_convolutions,
       {{"InnerProduct"}, implicit_gemm},

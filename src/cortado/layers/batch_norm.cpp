@@ -36,7 +36,7 @@ Flops BatchNorm::forward_flops(std::span<const Shape>, std::span<const Shape> ou
 }
 
 bool BatchNorm::may_fuse_with(const Layer& next) const {
-  return dynamic_cast<const Scale*>(&next) || is_relu(next);
+  return dynamic_cast<const Scale*>(&next) || activation_of(next);
 }
 
 }  // namespace cortado

@@ -44,4 +44,19 @@ bool is_relu(const Layer& layer) {
   return pointwise && std::holds_alternative<ReluOptions>(pointwise->function());
 }
 
+std::optional<Activation> activation_of(const Layer& layer) {
+  const auto* pointwise = dynamic_cast<const Pointwise*>(&layer);
+  if (!pointwise) return {};
+  return std::visit(
+      []<typename Options>(const Options& options) -> std::optional<Activation> {
+        if constexpr (std::is_constructible_v<Activation, Options>) {
+          if constexpr (std::is_same_v<Options, ReluOptions>)
+            if (options.negative_slope < 0) return {};
+          return options;
+        }
+        return {};
+      },
+      pointwise->function());
+}
+
 }  // namespace cortado

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <variant>
 
 #include "cortado/layers/layer_of.h"
@@ -95,5 +96,10 @@ class Pointwise : public LayerOf<PointwiseFunction> {
 
 // Says whether a layer is a ReLU, of any slope.
 bool is_relu(const Layer& layer);
+
+// Functions that nets have after a normalization, whose kernels compute them, too.
+using Activation = std::variant<ReluOptions, Relu6Options, SwishOptions, ClipOptions>;
+// The layer's; nothing where it is another layer or a ReLU of a slope below 0.
+std::optional<Activation> activation_of(const Layer& layer);
 
 }  // namespace cortado

@@ -30,6 +30,6 @@ Flops Scale::forward_flops(std::span<const Shape>, std::span<const Shape> output
   return {(options_.bias_term ? 2.0 : 1.0) * outputs[0].size()};
 }
 
-bool Scale::may_fuse_with(const Layer& next) const { return is_relu(next); }
+bool Scale::may_fuse_with(const Layer& next) const { return activation_of(next).has_value(); }
 
 }  // namespace cortado

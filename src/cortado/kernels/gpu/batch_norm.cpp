@@ -2,6 +2,7 @@
 
 #include "cortado/kernels/batch_norm_chain.h"
 #include "cortado/kernels/gpu/elements.h"
+#include "cortado/kernels/gpu/functions.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu/offer.h"
 #include "cortado/kernels/gpu/sums.h"
@@ -22,7 +23,8 @@ struct RowMoments {
   }
 };
 
-// Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
+// Per channel: y = (x - mean)*slope + shift before the activation; dx = slope*g - constant - (x -
+// mean)*linear.
 struct Coefficients {
   float *mean, *inverse;  // 1 / sqrt(variance + eps)
   float *slope, *shift, *constant, *linear;
@@ -33,7 +35,7 @@ struct ChannelMap {
   float mean, slope, shift;
   CORTADO_EVERYWHERE ChannelMap(const Coefficients& per, int64_t c)
       : mean(per.mean[c]), slope(per.slope[c]), shift(per.shift[c]) {}
-  CORTADO_EVERYWHERE float before_relu(float x) const { return (x - mean) * slope + shift; }
+  CORTADO_EVERYWHERE float operator()(float x) const { return (x - mean) * slope + shift; }
 };
 
 // Sets the coefficients of the forward pass. Gamma and beta: null for 1 and 0. What is not finite, or does
@@ -85,34 +87,38 @@ struct SetAffine {
   CORTADO_EVERYWHERE void operator()(int64_t c) const { set.affine(c); }
 };
 
-template <typename E, bool relu>
+// What a chain without activation has in its place.
+struct Identity {
+  CORTADO_EVERYWHERE float value(float x) const { return x; }
+  CORTADO_EVERYWHERE float slope(float) const { return 1; }
+};
+
+template <typename Function, typename E>
 struct NormalizedValue {
+  Function function;
   ChannelMap map;
   const E* x;  // of the channel, in the first row
   int64_t channels;
   CORTADO_EVERYWHERE E operator()(int64_t row) const {
-    const float value = map.before_relu(value_of(x[row * channels]));
-    return rounded<E>(relu && !(value > 0) ? 0 * value : value);
+    const float normal = map(value_of(x[row * channels]));
+    return rounded<E>(function.value(normal) + normal * 0);
   }
 };
-template <typename E, bool relu>
+template <typename Function, typename E>
 struct Normalize {
+  Function function;
   Coefficients per;
   const E* x;
   int64_t channels;
-  CORTADO_EVERYWHERE NormalizedValue<E, relu> operator()(int64_t c) const {
-    return {{per, c}, x + c, channels};
+  CORTADO_EVERYWHERE NormalizedValue<Function, E> operator()(int64_t c) const {
+    return {function, {per, c}, x + c, channels};
   }
 };
 
-// The gradient before the ReLU.
-template <bool relu>
-CORTADO_EVERYWHERE inline float rectified(const ChannelMap& map, float x, float gradient) {
-  return relu && !(map.before_relu(x) > 0) ? 0 * gradient : gradient;
-}
 // g and g * (x - mean): what devices of all kinds add up where they share the layer (native/batch_norm.cpp).
-template <typename E, bool relu>
+template <typename Function, typename E>
 struct RowGradients {
+  Function function;
   Coefficients per;
   const E *x, *dy;
   int64_t channels;
@@ -120,7 +126,7 @@ struct RowGradients {
     const int64_t i = row * channels + c;
     const ChannelMap map(per, c);
     const float value = value_of(x[i]);
-    const double g = rectified<relu>(map, value, value_of(dy[i]));
+    const double g = value_of(dy[i]) * function.slope(map(value));
     return {{g, g * (value - map.mean)}};
   }
 };
@@ -140,34 +146,37 @@ struct SetBackward {
     per.linear[c] = all ? static_cast<float>(slope * inverse * inverse * all[channels + c] / count) : 0.0F;
   }
 };
-template <typename E, bool relu>
+template <typename Function, typename E>
 struct NormalizedGradient {
+  Function function;
   ChannelMap map;
   float linear, constant;
   const E *x, *dy;  // of the channel, in the first row
   int64_t channels;
   CORTADO_EVERYWHERE E operator()(int64_t row) const {
     const int64_t i = row * channels;
-    const float value = value_of(x[i]), gradient = rectified<relu>(map, value, value_of(dy[i]));
+    const float value = value_of(x[i]), gradient = value_of(dy[i]) * function.slope(map(value));
     return rounded<E>(map.slope * gradient - ((value - map.mean) * linear + constant));
   }
 };
-template <typename E, bool relu>
+template <typename Function, typename E>
 struct NormalizeGradient {
+  Function function;
   Coefficients per;
   const E *x, *dy;
   int64_t channels;
-  CORTADO_EVERYWHERE NormalizedGradient<E, relu> operator()(int64_t c) const {
-    return {{per, c}, per.linear[c], per.constant[c], x + c, dy + c, channels};
+  CORTADO_EVERYWHERE NormalizedGradient<Function, E> operator()(int64_t c) const {
+    return {function, {per, c}, per.linear[c], per.constant[c], x + c, dy + c, channels};
   }
 };
 
 // Saved: mean and inverse, and where devices share the layer this one's sums of the backward pass.
-template <typename E, bool relu>
+template <typename Function, typename E>
 class BatchNormKernel : public Kernel {
  public:
-  BatchNormKernel(const BatchNormChain& chain, const Task& task)
-      : chain_(chain),
+  BatchNormKernel(const Function& function, const BatchNormChain& chain, const Task& task)
+      : function_(function),
+        chain_(chain),
         global_(chain.options.global_statistics(task.phase)),
         summed_(task.cut && !task.local_sums && !global_),
         backward_(task.has_backward()) {
@@ -177,7 +186,7 @@ class BatchNormKernel : public Kernel {
     const Part whole = part_of(Box::whole(task.inputs[0]));
     count_ = static_cast<double>(summed_ ? whole.elements() / whole.c.size : rows_);
   }
-  std::string name() const override { return relu ? "gpu batch-norm-relu" : "gpu batch-norm"; }
+  std::string name() const override { return "gpu batch-norm"; }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
   bool in_place() const override { return true; }
   int64_t forward_sums() const override { return summed_ ? 2 * channels_ : 0; }
@@ -206,7 +215,7 @@ class BatchNormKernel : public Kernel {
                      running ? running[1] : nullptr, running ? running[2] : nullptr});
     }
     for_each_in_columns(a.stream, in_rows(a.outputs[0]),
-                        Normalize<E, relu>{per, elements<E>(a.inputs[0]), channels_});
+                        Normalize<Function, E>{function_, per, elements<E>(a.inputs[0]), channels_});
   }
 
   void backward_partial(const Arguments& a) override {
@@ -227,9 +236,9 @@ class BatchNormKernel : public Kernel {
                                    : own,
                          channels_, count_, gamma, beta});
     if (!a.input_gradients[0]) return;
-    for_each_in_columns(
-        a.stream, in_rows(a.input_gradients[0]),
-        NormalizeGradient<E, relu>{coefficients(a), elements<E>(a.inputs[0]), output_gradient(a), channels_});
+    for_each_in_columns(a.stream, in_rows(a.input_gradients[0]),
+                        NormalizeGradient<Function, E>{function_, coefficients(a), elements<E>(a.inputs[0]),
+                                                       output_gradient(a), channels_});
   }
 
  private:
@@ -261,11 +270,12 @@ class BatchNormKernel : public Kernel {
                    RowMoments<E>{elements<E>(a.inputs[0]), channels_});
   }
   void add_gradients(const Arguments& a, double* to) const {
-    sum_rows_of<2>(
-        a.stream, rows_, channels_, a.scratch, to,
-        RowGradients<E, relu>{coefficients(a), elements<E>(a.inputs[0]), output_gradient(a), channels_});
+    sum_rows_of<2>(a.stream, rows_, channels_, a.scratch, to,
+                   RowGradients<Function, E>{function_, coefficients(a), elements<E>(a.inputs[0]),
+                                             output_gradient(a), channels_});
   }
 
+  Function function_;
   BatchNormChain chain_;
   bool global_;
   bool summed_;  // the statistics are of the batch, and other devices hold parts of it
@@ -282,12 +292,14 @@ KernelOffer make_gpu_batch_norm(const Task& task) {
   const auto chain = batch_norm_chain(task, refusal);
   if (!chain) return {nullptr, std::move(refusal)};
   if (refusal = gpu::chain_tensors_refusal(task); !refusal.empty()) return {nullptr, std::move(refusal)};
-  KernelOffer offer;
-  with_tensor_type(task.input_type(0), [&]<typename E>() {
-    offer = chain->relu ? gpu::offered<gpu::BatchNormKernel<E, true>>(*chain, task)
-                        : gpu::offered<gpu::BatchNormKernel<E, false>>(*chain, task);
-  });
-  return offer;
+  const auto offer = [&]<typename Function>(const Function& function) {
+    return with_tensor_type(task.input_type(0), [&]<typename E>() {
+      return gpu::offered<gpu::BatchNormKernel<Function, E>>(function, *chain, task);
+    });
+  };
+  if (!chain->activation) return offer(gpu::Identity());
+  return std::visit([&](const auto& options) { return offer(gpu::gpu_function(options)); },
+                    *chain->activation);
 }
 
 }  // namespace cortado

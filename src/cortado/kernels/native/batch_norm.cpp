@@ -4,6 +4,7 @@
 #include "cortado/kernels/carry.h"
 #include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/channels.h"
+#include "cortado/kernels/native/functions.h"
 #include "cortado/kernels/native/native.h"
 
 namespace cortado {
@@ -12,21 +13,28 @@ namespace native {
 
 namespace {
 
-// Per channel: y = (x - mean)*slope + shift before the ReLU; dx = slope*g - constant - (x - mean)*linear.
+// Per channel: y = (x - mean)*slope + shift before the activation; dx = slope*g - constant - (x -
+// mean)*linear.
 struct Coefficients {
   float *mean, *inverse, *slope, *shift, *constant, *linear;
 };
 
-// y = relu(gamma * (x - mean) * inverse + beta), inverse = 1 / sqrt(variance + eps), per channel.
-//   backward, g = dy where y > 0:  dbeta = sum g,  dgamma = inverse * sum g*(x - mean),
+// Whether a function costs so much that its gradient, once computed, is kept in place of that of the output.
+// In bf16 it would be rounded, and the sums of the backward pass would not be those of what is written.
+template <typename Function, typename E>
+inline constexpr bool keeps_gradient = sizeof(E) == sizeof(float) && std::is_same_v<Function, Swish>;
+
+// y = f(gamma * (x - mean) * inverse + beta), inverse = 1 / sqrt(variance + eps), per channel.
+//   backward, g = dy * f':  dbeta = sum g,  dgamma = inverse * sum g*(x - mean),
 //   dx = gamma*inverse * (g - dbeta/m - (x - mean)*inverse*dgamma/m); global statistics: gamma*inverse * g
 // Where several devices share the layer, they sum the sums of x and of x^2, then those of g and of g*(x -
 // mean). Saved: mean and inverse, 2 x C, and this device's addends of the latter sums.
-template <typename E>
+template <typename Function, typename E>
 class BatchNormKernel : public Kernel {
  public:
-  BatchNormKernel(const BatchNormChain& chain, const Task& task)
-      : chain_(chain),
+  BatchNormKernel(const Function& function, const BatchNormChain& chain, const Task& task)
+      : function_(function),
+        chain_(chain),
         x_(task.local_input(0)),
         batch_statistics_(!chain.options.global_statistics(task.phase)),
         summed_(task.cut && !task.local_sums && batch_statistics_),
@@ -41,6 +49,7 @@ class BatchNormKernel : public Kernel {
     return channel_sums_scratch<2>(x_.channels) + Bytes{coefficient_rows * row_bytes()};
   }
   BackwardReads backward_reads() const override { return {.inputs = true, .outputs = false}; }
+  bool overwrites_output_gradients() const override { return keeps_gradient<Function, E>; }
   bool in_place() const override { return true; }
 
   int64_t forward_sums() const override { return summed_ ? 2 * x_.channels : 0; }
@@ -69,13 +78,11 @@ class BatchNormKernel : public Kernel {
   void update_running(const Arguments& arguments, int64_t c, double batch_mean, double batch_variance) const;
   void recall(const Arguments& arguments, const Coefficients& per_channel) const;
   void reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const;
-  template <bool relu>
   void normalize(const Arguments& arguments, const Coefficients& per_channel) const;
-  template <bool relu>
   double* gradient_sums(const Arguments& arguments, const Coefficients& per_channel) const;
-  template <bool relu>
   void write_gradient(const Arguments& arguments, const Coefficients& per_channel) const;
 
+  Function function_;
   BatchNormChain chain_;
   ChannelRows x_;
   bool batch_statistics_;
@@ -84,16 +91,29 @@ class BatchNormKernel : public Kernel {
   int64_t count_;  // elements that a statistic is over
 };
 
-// The gradient that passes the ReLU after an output of that value.
-template <bool relu, typename V>
-inline V through_relu(V gradient, [[maybe_unused]] V before) {
-  if constexpr (relu) return before > 0 ? gradient : 0 * gradient;
-  return gradient;
+// What a chain without activation has in its place.
+struct Identity {
+  static constexpr DerivativeOf from = DerivativeOf::input;
+  template <typename V>
+  V value(V x) const {
+    return x;
+  }
+  template <typename V>
+  V gradient(V dy, V) const {
+    return dy;
+  }
+};
+
+// The gradient at `before`, the function's input.
+template <typename Function, typename V>
+inline V through(const Function& function, V gradient, V before) {
+  if constexpr (Function::from == DerivativeOf::output) before = function.value(before);
+  return function.gradient(gradient, before);
 }
 
 // Memory of the coefficients; mean and inverse lie in `saved` when there is a backward pass.
-template <typename E>
-Coefficients BatchNormKernel<E>::coefficients(const Arguments& arguments) const {
+template <typename Function, typename E>
+Coefficients BatchNormKernel<Function, E>::coefficients(const Arguments& arguments) const {
   float* rows = reinterpret_cast<float*>(arguments.scratch);
   float* statistics = backward_ ? reinterpret_cast<float*>(arguments.saved) : rows;
   auto row = [&](int i) { return rows + i * x_.channels; };
@@ -101,14 +121,15 @@ Coefficients BatchNormKernel<E>::coefficients(const Arguments& arguments) const 
 }
 
 // Returns 1 / sqrt(variance + eps); NaN where the variance is not finite or does not fit in float32.
-template <typename E>
-float BatchNormKernel<E>::inverse_deviation(double variance) const {
+template <typename Function, typename E>
+float BatchNormKernel<Function, E>::inverse_deviation(double variance) const {
   const double inverse = 1 / std::sqrt(variance + chain_.options.eps);
   return carry(static_cast<float>(inverse), static_cast<float>(variance));
 }
 
-template <typename E>
-void BatchNormKernel<E>::set_affine(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::set_affine(const Arguments& arguments,
+                                              const Coefficients& per_channel) const {
   for (int64_t c = 0; c < x_.channels; ++c) {
     per_channel.slope[c] =
         per_channel.inverse[c] * (chain_.scale ? arguments.parameters[BatchNormChain::gamma][c] : 1.0f);
@@ -119,8 +140,8 @@ void BatchNormKernel<E>::set_affine(const Arguments& arguments, const Coefficien
 // Per channel: sum of x - x[0] and of its square, x[0] being the channel's first element. Each block of rows
 // is summed around its own first row (which bounds the cancellation by the number of rows) and moved to the
 // tensor's first row in double.
-template <typename E>
-const double* BatchNormKernel<E>::moments(const Arguments& arguments) const {
+template <typename Function, typename E>
+const double* BatchNormKernel<Function, E>::moments(const Arguments& arguments) const {
   const E* x = elements<E>(arguments.inputs[0]);
   const int64_t channels = x_.channels;
   return channel_sums<2>(
@@ -139,8 +160,8 @@ const double* BatchNormKernel<E>::moments(const Arguments& arguments) const {
       });
 }
 
-template <typename E>
-void BatchNormKernel<E>::forward_partial(const Arguments& arguments) {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::forward_partial(const Arguments& arguments) {
   const double* sums = moments(arguments);
   const E* x = elements<E>(arguments.inputs[0]);
   const int64_t channels = x_.channels;
@@ -152,8 +173,9 @@ void BatchNormKernel<E>::forward_partial(const Arguments& arguments) {
 }
 
 // Mean and deviation of the batch, and the running ones.
-template <typename E>
-void BatchNormKernel<E>::measure(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::measure(const Arguments& arguments,
+                                           const Coefficients& per_channel) const {
   const int64_t channels = x_.channels;
   const E* x = elements<E>(arguments.inputs[0]);
   const double* sums = summed_ ? arguments.sums : moments(arguments);
@@ -171,9 +193,9 @@ void BatchNormKernel<E>::measure(const Arguments& arguments, const Coefficients&
   factor = static_cast<float>(chain_.options.moving_average_fraction * factor + 1);
 }
 
-template <typename E>
-void BatchNormKernel<E>::update_running(const Arguments& arguments, int64_t c, double batch_mean,
-                                        double batch_variance) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::update_running(const Arguments& arguments, int64_t c, double batch_mean,
+                                                  double batch_variance) const {
   const double count = static_cast<double>(count_);
   const double unbiased = count_ > 1 ? count / (count - 1) : 1;
   const double kept = chain_.options.moving_average_fraction;
@@ -183,8 +205,8 @@ void BatchNormKernel<E>::update_running(const Arguments& arguments, int64_t c, d
 }
 
 // Mean and deviation from the running statistics.
-template <typename E>
-void BatchNormKernel<E>::recall(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::recall(const Arguments& arguments, const Coefficients& per_channel) const {
   const float factor = *arguments.parameters[2];
   const double weight = factor == 0 ? 0 : carry(1.0 / factor, double{factor});
   for (int64_t c = 0; c < x_.channels; ++c) {
@@ -194,21 +216,20 @@ void BatchNormKernel<E>::recall(const Arguments& arguments, const Coefficients& 
   }
 }
 
-template <typename E>
-template <bool relu>
-void BatchNormKernel<E>::normalize(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::normalize(const Arguments& arguments,
+                                             const Coefficients& per_channel) const {
   const E* x = elements<E>(arguments.inputs[0]);
   E* y = elements<E>(arguments.outputs[0]);
-  map_rows(y, x_, x == y, [=]<typename V>(int64_t i, int64_t c) {
+  map_rows(y, x_, x == y, [=, function = function_]<typename V>(int64_t i, int64_t c) {
     V normal = (load<V>(x + i) - load<V>(per_channel.mean + c)) * load<V>(per_channel.slope + c) +
                load<V>(per_channel.shift + c);
-    if constexpr (relu) return normal > 0 ? normal : 0 * normal;
-    return normal;
+    return carry(function.value(normal), normal);
   });
 }
 
-template <typename E>
-void BatchNormKernel<E>::forward(const Arguments& arguments) {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::forward(const Arguments& arguments) {
   const Coefficients per_channel = coefficients(arguments);
   if (batch_statistics_) {
     measure(arguments, per_channel);
@@ -216,44 +237,44 @@ void BatchNormKernel<E>::forward(const Arguments& arguments) {
     recall(arguments, per_channel);
   }
   set_affine(arguments, per_channel);
-  chain_.relu ? normalize<true>(arguments, per_channel) : normalize<false>(arguments, per_channel);
+  normalize(arguments, per_channel);
 }
 
-// Per channel: sum of g, sum of g * (x - mean).
-template <typename E>
-template <bool relu>
-double* BatchNormKernel<E>::gradient_sums(const Arguments& arguments, const Coefficients& per_channel) const {
-  const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
+// Per channel: sum of g, sum of g * (x - mean). Where g is kept, leaves it in place of dy.
+template <typename Function, typename E>
+double* BatchNormKernel<Function, E>::gradient_sums(const Arguments& arguments,
+                                                    const Coefficients& per_channel) const {
+  const E* x = elements<E>(arguments.inputs[0]);
+  E* dy = elements<E>(arguments.output_gradients[0]);
   return channel_sums<2>(x_, sums_scratch(arguments), [=, this]<typename V>(int64_t, int64_t row, int64_t c) {
     const int64_t i = row * x_.channels + c;
     V centred = load<V>(x + i) - load<V>(per_channel.mean + c);
     V before = centred * load<V>(per_channel.slope + c) + load<V>(per_channel.shift + c);
-    V gradient = through_relu<relu>(load<V>(dy + i), before);
+    V gradient = through(function_, load<V>(dy + i), before);
+    if constexpr (keeps_gradient<Function, E>) store(dy + i, gradient);
     return std::array<V, 2>{gradient, gradient * centred};
   });
 }
 
-template <typename E>
-void BatchNormKernel<E>::backward_partial(const Arguments& arguments) {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::backward_partial(const Arguments& arguments) {
   const Coefficients per_channel = coefficients(arguments);
   set_affine(arguments, per_channel);
-  const double* sums = chain_.relu ? gradient_sums<true>(arguments, per_channel)
-                                   : gradient_sums<false>(arguments, per_channel);
+  const double* sums = gradient_sums(arguments, per_channel);
   std::copy_n(sums, backward_sums(), arguments.sums);
   std::copy_n(sums, backward_sums(), own_sums(arguments));
 }
 
 // Gradients of gamma and beta, and the coefficients of dx that depend on the sums.
-template <typename E>
-void BatchNormKernel<E>::reduce_gradients(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::reduce_gradients(const Arguments& arguments,
+                                                    const Coefficients& per_channel) const {
   const int64_t channels = x_.channels;
   std::fill_n(per_channel.constant, channels, 0.0f);
   std::fill_n(per_channel.linear, channels, 0.0f);
-  if (!batch_statistics_ && !chain_.scale) return;
+  if (!batch_statistics_ && !chain_.scale && !keeps_gradient<Function, E>) return;
   // This device's sums are its addends of the parameters' gradients; those of all devices make dx.
-  const double* own = summed_       ? own_sums(arguments)
-                      : chain_.relu ? gradient_sums<true>(arguments, per_channel)
-                                    : gradient_sums<false>(arguments, per_channel);
+  const double* own = summed_ ? own_sums(arguments) : gradient_sums(arguments, per_channel);
   const double* all = summed_ ? arguments.sums : own;
   const double count = static_cast<double>(count_);
   float* gamma_gradient = chain_.scale ? arguments.parameter_gradients[BatchNormChain::gamma] : nullptr;
@@ -268,26 +289,28 @@ void BatchNormKernel<E>::reduce_gradients(const Arguments& arguments, const Coef
   }
 }
 
-template <typename E>
-template <bool relu>
-void BatchNormKernel<E>::write_gradient(const Arguments& arguments, const Coefficients& per_channel) const {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::write_gradient(const Arguments& arguments,
+                                                  const Coefficients& per_channel) const {
   const E *x = elements<E>(arguments.inputs[0]), *dy = elements<E>(arguments.output_gradients[0]);
   E* dx = elements<E>(arguments.input_gradients[0]);
-  map_rows(dx, x_, dx == dy, [=]<typename V>(int64_t i, int64_t c) {
+  map_rows(dx, x_, dx == dy, [=, function = function_]<typename V>(int64_t i, int64_t c) {
     V centred = load<V>(x + i) - load<V>(per_channel.mean + c);
     V slope = load<V>(per_channel.slope + c);
-    V gradient = through_relu<relu>(load<V>(dy + i), centred * slope + load<V>(per_channel.shift + c));
+    V gradient = load<V>(dy + i);
+    if constexpr (!keeps_gradient<Function, E>)
+      gradient = through(function, gradient, centred * slope + load<V>(per_channel.shift + c));
     return slope * gradient - (centred * load<V>(per_channel.linear + c) + load<V>(per_channel.constant + c));
   });
 }
 
-template <typename E>
-void BatchNormKernel<E>::backward(const Arguments& arguments) {
+template <typename Function, typename E>
+void BatchNormKernel<Function, E>::backward(const Arguments& arguments) {
   const Coefficients per_channel = coefficients(arguments);
   set_affine(arguments, per_channel);
   reduce_gradients(arguments, per_channel);
   if (!arguments.input_gradients[0]) return;
-  chain_.relu ? write_gradient<true>(arguments, per_channel) : write_gradient<false>(arguments, per_channel);
+  write_gradient(arguments, per_channel);
 }
 
 }  // namespace
@@ -300,8 +323,14 @@ KernelOffer make_native_batch_norm(const Task& task) {
   if (task.inputs[0].rank() < 2) return {nullptr, "a tensor without channel axis"};
   auto chain = batch_norm_chain(task, refusal);
   if (!chain) return {nullptr, refusal};
-  return native::offer_by_type(
-      task, [&]<typename E>() { return std::make_unique<native::BatchNormKernel<E>>(*chain, task); });
+  const auto offer = [&]<typename Function>(const Function& function) {
+    return native::offer_by_type(task, [&]<typename E>() {
+      return std::make_unique<native::BatchNormKernel<Function, E>>(function, *chain, task);
+    });
+  };
+  if (!chain->activation) return offer(native::Identity());
+  return std::visit([&](const auto& options) { return offer(native::native_function(options)); },
+                    *chain->activation);
 }
 
 }  // namespace cortado

@@ -109,6 +109,17 @@ inline V load(const bf16* address) {
   }
 }
 
+// The value, which GCC would otherwise read from memory again wherever it is used.
+template <typename V>
+inline V in_register(V value) {
+#ifdef CORTADO_AVX512
+  asm("" : "+v"(value));
+#elif defined(__AVX__)
+  asm("" : "+x"(value));
+#endif
+  return value;
+}
+
 template <typename V>
 inline V splat(float value) {
   return value - V{};

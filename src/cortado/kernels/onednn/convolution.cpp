@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <numeric>
 
-#include "cortado/kernels/native/depthwise_gradient.h"
 #include "cortado/kernels/native/few_outputs.h"
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/merged_groups.h"
@@ -170,10 +169,8 @@ KernelOffer make_onednn_convolution(const Task& task) try {
   }
   KernelOffer offer =
       offer_of_window(problem, window, task.input_boxes[0], task.output_boxes[0], plan_convolution);
-  if (offer.kernel && groups > 1) {
+  if (offer.kernel && groups > 1)
     offer.kernel = with_merged_gradient(std::move(offer.kernel), task, groups, make_onednn_convolution);
-    offer.kernel = native::with_depthwise_gradient(std::move(offer.kernel), task);
-  }
   if (offer.kernel && few_outputs && task.has_backward())
     offer.kernel = native::with_gradients_of_few_outputs(std::move(offer.kernel), task);
   return offer;
