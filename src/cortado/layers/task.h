@@ -11,7 +11,7 @@ namespace cortado {
 // One device's share of one layer (or of a chain of layers run as one kernel): what a kernel is made for and
 // what a cost model prices. On one device every box is the whole tensor.
 struct Task {
-  // The layer, then the layers fused after it, e.g. {Convolution, ReLU} or {BatchNorm, Scale, ReLU}.
+  // The layer, then the layers fused after it, e.g. {Convolution, ReLU} or {BatchNorm, Scale, Swish}.
   // Intermediate tensors of a chain do not exist; parameters are those of all layers in order.
   std::vector<LayerPtr> layers;
   Phase phase = Phase::train;
