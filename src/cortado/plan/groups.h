@@ -10,7 +10,8 @@
 namespace cortado::plan {
 
 // Layers that are cut the same way: a layer and those after it that usually run in its kernel (BatchNorm,
-// Scale, an activation). The planner decides for the first; the others follow, which spares every move between them.
+// Scale, an activation). The planner decides for the first; the others follow, which spares every move
+// between them.
 struct Group {
   std::vector<NodeIndex> nodes;
 };
