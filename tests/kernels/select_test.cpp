@@ -109,8 +109,13 @@ TEST(Select, TakesNativeKernelsForSqueezeAndExcitation) {
 TEST(Select, TakesWinogradWhereItIsFaster) {
   const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {3}});
   const Task task = chain_task({wide}, {2, 32, 16, 16});
-  EXPECT_EQ(select_kernel(task).implementation, "winograd");
+  EXPECT_EQ(select_kernel(task).implementation, "winograd-4x4");
+  EXPECT_EQ(select_kernel(task, "winograd").implementation, "winograd");
   EXPECT_EQ(select_kernel(task, "implicit-gemm").implementation, "implicit-gemm");
+  // Tiles of 4x4 would be less than 5/8 full.
+  EXPECT_EQ(select_kernel(chain_task({wide}, {8, 32, 8, 8})).implementation, "winograd");
+  const auto five = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {5}});
+  EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 20, 20})).implementation, "winograd-5x5");
   EXPECT_NE(selected(convolution), "winograd");
 }
 
@@ -129,20 +134,17 @@ TEST(Select, TakesOnednnForSmallGroups) {
 
 // Larger rounding errors than those of sums in float32 are for those who ask.
 TEST(Select, TakesFastMathWhereItIsAskedFor) {
-  const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {3}});
-  const Task task = chain_task({wide}, {2, 32, 16, 16});
-  EXPECT_EQ(select_kernel(task, fast_math).implementation, "winograd-4x4");
-  EXPECT_EQ(select_kernel(task, "winograd-4x4").implementation, "winograd-4x4");
   const auto five = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 32, .kernel = {5}});
-  EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 20, 20}), fast_math).implementation,
-            "winograd-4x4-of-5x5");
+  const Task task = chain_task({five}, {2, 32, 20, 20});
+  EXPECT_EQ(select_kernel(task, fast_math).implementation, "winograd-4x4-of-5x5");
+  EXPECT_EQ(select_kernel(task, "winograd-4x4-of-5x5").implementation, "winograd-4x4-of-5x5");
+  EXPECT_EQ(select_kernel(task).implementation, "winograd-5x5");
   EXPECT_EQ(select_kernel(chain_task({five}, {2, 32, 16, 16}), fast_math).implementation, "winograd-5x5");
-  EXPECT_FALSE(select_kernel(chain_task({five}, {2, 32, 20, 20})).implementation.starts_with("winograd"));
   EXPECT_EQ(selected(convolution, fast_math), selected(convolution));
   EXPECT_EQ(selected(relu(), fast_math), selected(relu()));
   const auto offers = [&](const std::string& only) {
     return std::ranges::any_of(implementations_of(task, only), [](const Implementation& implementation) {
-      return implementation.name == "winograd-4x4";
+      return implementation.name == "winograd-4x4-of-5x5";
     });
   };
   EXPECT_TRUE(offers(fast_math));
@@ -232,12 +234,12 @@ TEST(Select, TakesLargerErrorsForWindowsOf5x5InBf16) {
 
 // Errors that those of bf16 hide are not for a layer in f32.
 TEST(Select, LeavesFastMathOutOfProductsInF32) {
-  const auto wide = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 64, .kernel = {3}});
-  Task task = chain_task({wide}, {2, 64, 16, 16});
+  const auto five = std::make_shared<Convolution>(ConvolutionOptions{.num_output = 64, .kernel = {5}});
+  Task task = chain_task({five}, {2, 64, 20, 20});
   task.input_types = {ElementType::bf16};
-  EXPECT_EQ(select_kernel(task).implementation, "winograd-4x4");
+  EXPECT_EQ(select_kernel(task).implementation, "winograd-4x4-of-5x5");
   task.f32_products = true;
-  EXPECT_EQ(select_kernel(task).implementation, "winograd");
+  EXPECT_EQ(select_kernel(task).implementation, "winograd-5x5");
 }
 
 }  // namespace

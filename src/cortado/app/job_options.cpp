@@ -69,9 +69,9 @@ void add_job_options(CLI::App& command, JobOptions& o) {
   command.add_option("--kernels", o.cut.kernels,
                      "Where this implementation knows a layer, use no other: reference, lowering-1, ...; or "
                      "measured: for each convolution the one that is fastest on this machine");
-  command.add_flag("--fast-math", o.cut.fast_math,
-                   "Use kernels with larger rounding errors, too: Winograd's for 3x3 and 5x5 convolutions in "
-                   "larger tiles");
+  command.add_flag(
+      "--fast-math", o.cut.fast_math,
+      "Use kernels with larger rounding errors, too: Winograd's for 5x5 convolutions in larger tiles");
   command.add_flag(
       "--reproducible", o.cut.reproducible,
       "Get the same bits on any number of ranks and threads: sums go over fixed blocks in a fixed "

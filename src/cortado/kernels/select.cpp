@@ -132,17 +132,12 @@ const std::vector<Candidate>& candidates() {
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
-      {.types = {"Convolution"},
-       .implementation = {"winograd-4x4", make_winograd_4x4},
-       .larger_errors = true,
-       .bf16 = true},
+      {.types = {"Convolution"}, .implementation = {"winograd-4x4", make_winograd_4x4}, .bf16 = true},
       {.types = {"Convolution"},
        .implementation = {"winograd-4x4-of-5x5", make_winograd_4x4_of_5x5},
        .larger_errors = true,
        .bf16 = true},
-      {.types = {"Convolution"},
-       .implementation = {"winograd-5x5", make_winograd_5x5},
-       .larger_errors = true},
+      {{"Convolution"}, {"winograd-5x5", make_winograd_5x5}},
       {{"Convolution"}, {"winograd", make_winograd}},
       {.types = {"Convolution"}, .implementation = {"depthwise", make_native_depthwise}, .bf16 = true},
       onednn_first ? onednn_convolutions : our_convolutions,

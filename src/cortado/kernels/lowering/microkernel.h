@@ -106,6 +106,15 @@ struct Tile {
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) store_row(r, to + r * stride);
   }
+  void add_to_rows(float* to, int64_t stride) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < Vectors; ++v) {
+        float* at = to + r * stride + v * vector_lanes;
+        store(at, load(at) + value[r][v]);
+      }
+  }
 };
 
 // tile[r] += sum over k in [0, depth) of a[r][k] * b[k]; b is a panel: [depth][tile_columns].

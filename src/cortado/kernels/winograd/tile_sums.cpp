@@ -23,17 +23,18 @@ constexpr int64_t max_near_bytes = 2 << 20, min_near_tiles = 64;
 constexpr int64_t channel_group = 48;  // image channels: whole tiles and whole vectors
 static_assert(channel_group % tile_rows == 0 && channel_group % vector_lanes == 0);
 
-// sums[r][column] = (first) or += sum over tiles of left[tile * channel_group + r] * right[tile][column].
+// sums[r][column] = (first) or += the sum over tiles, made on its own, of
+// left[tile * channel_group + r] * right[tile][column].
 template <bool first>
 void add_tile(const float* left, const float* right, int64_t tiles, float* sums) {
   lowering::Tile<tile_rows> tile;
-  if constexpr (first) {
-    tile.set_rows(nullptr);
-  } else {
-    tile.load_rows(sums, tile_columns);
-  }
+  tile.set_rows(nullptr);
   multiply_columns<tile_rows>(tile, left, channel_group, tiles, right);
-  tile.store_rows(sums, tile_columns);
+  if constexpr (first) {
+    tile.store_rows(sums, tile_columns);
+  } else {
+    tile.add_to_rows(sums, tile_columns);
+  }
 }
 
 // Each chunk of a group's columns as a group.
@@ -42,10 +43,6 @@ WeightPanels in_chunks(WeightPanels weight, int64_t chunks) {
   weight.columns /= chunks;
   return weight;
 }
-
-// The element of A dy A^T in which all windows are summed: of the row of ones.
-template <typename F>
-constexpr int sum_of_windows = F::span + 1;
 
 }  // namespace
 
@@ -58,7 +55,7 @@ TileSums<F>::TileSums(const ConvolutionProblem& problem)
       all_columns_(std::max(problem.all_window_channels, chunks_ * weight_.columns)) {
   choose_blocks();
   left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, channel_group);
-  right_ = TransformedLayout::of_groups(F::positions, weight_.columns, block_, tile_columns);
+  right_ = TransformedLayout::of_groups(F::positions + 1, weight_.columns, block_, tile_columns);
 }
 
 template <typename F>
@@ -112,7 +109,7 @@ void TileSums<F>::add_product(const Part& part, int64_t item, int64_t tiles, boo
 
 template <typename F>
 void TileSums<F>::add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const {
-  const float* right = part.right + sum_of_windows<F> * right_.element_stride + panel * right_.group_stride;
+  const float* right = part.right + F::positions * right_.element_stride + panel * right_.group_stride;
   float* to = part.bias + panel * tile_columns;
   float sums[tile_columns] = {};
   for (int64_t tile = 0; tile < tiles; ++tile)

@@ -113,17 +113,20 @@ void transform_gradient_tile(const WindowTile tile, const GradientOperands<E> op
                              const TransformedLayout& layout, float* to) {
   const int64_t stride = layout.element_stride;
   for_each_vector(tile.channels, layout, [&](int64_t c, auto lanes, int64_t offset) {
+    Vector sum{};
     const auto read = [&](int i, int j) {
       if (!whole && !tile.has(i, j)) return Vector{};
       const int64_t at = tile.at(i, j) + c;
       Vector gradient = get(operands.gradient + at, lanes);
       if (rectify) gradient = get(operands.rectified + at, lanes) > 0 ? gradient : operands.slope * gradient;
       if (rectify && operands.masked) put(operands.masked + at, gradient, lanes);
+      sum += gradient;
       return gradient;
     };
     float* first = to + offset;
     transform<F::windows, F::span, F::gradient>(
         read, [&](int i, int j, Vector v) { store(first + (F::span * i + j) * stride, v); });
+    store(first + F::positions * stride, sum);
   });
 }
 

@@ -61,7 +61,8 @@ class Tiles {
   // B^T d B.
   void transform_image(const float* image, int64_t first, Range range, const TransformedLayout& layout,
                        float* to) const;
-  // A dy A^T, channels filled up with zeros to whole groups. A fused ReLU masks the gradient on the way.
+  // A dy A^T and after its F::positions elements the sum of dy, channels filled up with zeros to whole
+  // groups. A fused ReLU masks the gradient on the way.
   void transform_gradient(const lowering::WeightProduct::Operands& operands, int64_t first, Range range,
                           const TransformedLayout& layout, float* to) const;
   // A^T m A with bias and ReLU to `some` of all groups' channels; `sums` begin with the first of these.

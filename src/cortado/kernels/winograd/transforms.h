@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <numbers>
 
 #include "cortado/kernels/lowering/microkernel.h"
 
@@ -16,25 +17,26 @@ namespace cortado::winograd {
 // Along a line it multiplies polynomials by their values at m + r - 1 points (Toom and Cook): 0, pairs of x
 // and -x, and infinity, where the value is the highest coefficient. A row of A has the powers of its point, a
 // row of G the powers times the point's weight, and a row of B^T is a polynomial that vanishes at all points
-// but its own:
+// but its own. With s = sqrt(2), t = 1/s:
 //
 //            F(2x2, 3x3)        F(4x4, 3x3), F(2x2, 5x5)      F(4x4, 5x5)
 //
-//   points   0, 1, -1, inf.     0, 1, -1, 2, -2, inf.         0, 1, -1, 2, -2, 1/2, -1/2, inf.
-//   weights  -1, 1/2, 1         1/4, -1/6, 1/24, 1            -1, -2/9, 1/90, 32/45, 1
+//   points   0, 1, -1, inf.     0, t, -t, s, -s, inf.         0, 1, -1, 2, -2, 1/2, -1/2, inf.
+//   weights  -1, 1/2, 1         1, -2/3, 1/6, 1               -1, -2/9, 1/90, 32/45, 1
 //
-//            |-1  0  1  0|      |4  0 -5  0  1  0|            |-1    0  21/4   0  -21/4    0   1  0|
-//   B^T      | 0  1  1  0|      |0 -4 -4  1  1  0|            | 0    1    1 -17/4 -17/4    1   1  0|
-//            | 0 -1  1  0|      |0  4 -4 -1  1  0|            | 0   -1    1  17/4 -17/4   -1   1  0|
-//            | 0 -1  0  1|      |0 -2 -1  2  1  0|            | 0  1/2  1/4  -5/2  -5/4    2   1  0|
-//                               |0  2 -1 -2  1  0|            | 0 -1/2  1/4   5/2  -5/4   -2   1  0|
-//                               |0  4  0 -5  0  1|            | 0    2    4  -5/2    -5  1/2   1  0|
+//            |-1  0  1  0|      |1    0 -5/2    0  1  0|      |-1    0  21/4   0  -21/4    0   1  0|
+//   B^T      | 0  1  1  0|      |0   -s   -2    t  1  0|      | 0    1    1 -17/4 -17/4    1   1  0|
+//            | 0 -1  1  0|      |0    s   -2   -t  1  0|      | 0   -1    1  17/4 -17/4   -1   1  0|
+//            | 0 -1  0  1|      |0 -t/2 -1/2    s  1  0|      | 0  1/2  1/4  -5/2  -5/4    2   1  0|
+//                               |0  t/2 -1/2   -s  1  0|      | 0 -1/2  1/4   5/2  -5/4   -2   1  0|
+//                               |0    1    0 -5/2  0  1|      | 0    2    4  -5/2    -5  1/2   1  0|
 //                                                             | 0   -2    4   5/2    -5 -1/2   1  0|
 //                                                             | 0   -1    0  21/4     0 -21/4  0  1|
 //
 // Rows of x and -x differ in the sign of odd powers. F(2x2, 3x3) adds and halves: sums of small integers stay
-// exact, and errors are those of sums in float32. Matrices of more points magnify the rounding of the
-// transforms (docs/explanation/winograd.md has what is measured and tested).
+// exact. More points magnify rounding, the less the nearer the largest is to one over the smallest and both
+// to 1: Lavin and Gray's 1 and 2 lose five times what t and s do, which lose as much as direct sums
+// (docs/explanation/winograd.md has what is measured and tested).
 using lowering::Vector;
 
 template <int length>
@@ -44,19 +46,28 @@ struct Line {
   const Vector& operator[](int i) const { return at[i]; }
 };
 
-// The numbers in the matrices of `span` points, all exact in float but the weights, which are rounded once.
+// The numbers in the matrices of `span` points. Even powers are exact in float; others and the weights are
+// rounded once.
 template <int span>
 struct Points {
   static constexpr int pairs = span / 2 - 1;
   using Polynomial = std::array<float, pairs + 1>;  // coefficients, the constant one first
 
+  // A pair's x, and its square.
+  struct Pair {
+    float x, squared;
+  };
+  static constexpr float sqrt2 = std::numbers::sqrt2_v<float>;
+  static constexpr std::array<Pair, 3> of_pairs = pairs == 2
+                                                      ? std::array<Pair, 3>{{{sqrt2 / 2, 0.5f}, {sqrt2, 2}}}
+                                                      : std::array<Pair, 3>{{{1, 1}, {2, 4}, {0.5f, 0.25f}}};
+
   // Powers of each pair's x: powers[pair][i] is x^i.
   static constexpr std::array<std::array<float, span>, pairs> powers = [] {
-    constexpr float x[] = {1, 2, 0.5f};
     std::array<std::array<float, span>, pairs> all{};
     for (int pair = 0; pair < pairs; ++pair) {
-      all[pair][0] = 1;
-      for (int i = 1; i < span; ++i) all[pair][i] = all[pair][i - 1] * x[pair];
+      all[pair] = {1, of_pairs[pair].x};
+      for (int i = 2; i < span; ++i) all[pair][i] = all[pair][i - 2] * of_pairs[pair].squared;
     }
     return all;
   }();
