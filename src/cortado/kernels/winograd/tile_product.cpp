@@ -14,26 +14,29 @@ using namespace lowering;
 
 namespace {
 
-// Channels summed before their sum is added to that of others. Longer sums round more, and what remains of
-// their rounding after the transform is several times that of a direct sum.
-constexpr int64_t max_depth_block = 64;
+constexpr int64_t max_depth_block = 640;  // times tile_columns floats: a panel's part in cache
+// Channels that are summed on their own. Longer sums round more, and the last transform magnifies that.
+constexpr int64_t max_sum = 128;
 constexpr int64_t max_block = 96;  // tiles
 // Filters that each thread transforms for itself, so as not to read them from another's cache.
 constexpr int64_t max_own_filters = 256 << 10;  // bytes
 
-// out[r] = (first) or += the sum over k of left[r][k] * panel[k], made on its own, for a tile of rows.
+// out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows, in sums of few k.
 template <bool first>
 void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const float* panel, float* out,
                    int64_t out_stride) {
   lowering::Tile<tile_rows> tile;
   const float* rows[tile_rows];
   for (int r = 0; r < tile_rows; ++r) rows[r] = left + r * left_stride;
-  tile.set_rows(nullptr);
-  multiply_rows<tile_rows>(tile, rows, 0, depth, panel);
-  if constexpr (first) {
-    tile.store_rows(out, out_stride);
-  } else {
-    tile.add_to_rows(out, out_stride);
+  const int64_t step = divide_up(depth, divide_up(depth, max_sum));
+  for (int64_t k = 0; k < depth; k += step) {
+    tile.set_rows(nullptr);
+    multiply_rows<tile_rows>(tile, rows, k, std::min(step, depth - k), panel + k * tile_columns);
+    if (first && k == 0) {
+      tile.store_rows(out, out_stride);
+    } else {
+      tile.add_to_rows(out, out_stride);
+    }
   }
 }
 
@@ -103,10 +106,10 @@ void TileProduct<F>::multiply(const float* left, const float* filters, int64_t t
                               Range panels, float* sums) const {
   const int64_t parts = std::max<int64_t>(1, divide_up(depth.size(), max_depth_block));
   for (int element = 0; element < F::positions; ++element)
-    for (int64_t panel = panels.begin; panel < panels.end; ++panel)
-      for (int64_t part = 0; part < parts; ++part) {
-        const int64_t begin = depth.begin + depth.size() * part / parts,
-                      end = depth.begin + depth.size() * (part + 1) / parts;
+    for (int64_t part = 0; part < parts; ++part) {
+      const int64_t begin = depth.begin + depth.size() * part / parts,
+                    end = depth.begin + depth.size() * (part + 1) / parts;
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const float* right = filters + element * filters_.element_stride() +
                              panel * filters_.panel_elements() + begin * tile_columns;
         float* to = sums + element * sums_.element_stride + (panel - panels.begin) * tile_columns;
@@ -115,6 +118,7 @@ void TileProduct<F>::multiply(const float* left, const float* filters, int64_t t
           multiply(left + element * left_.element_stride + tile * left_.tile_stride + begin,
                    left_.tile_stride, end - begin, right, to + tile * sums_.tile_stride, sums_.tile_stride);
       }
+    }
 }
 
 template <typename F>
