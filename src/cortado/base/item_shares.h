@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "cortado/base/parallel_for.h"
+
 namespace cortado {
 
 // Items [0, count) for several takers. Each takes the items of its own share, in order, and then what others
@@ -49,5 +51,15 @@ class ItemShares {
 
   std::vector<Share> shares_;
 };
+
+// Calls work(thread, item) for each of `count` items on the compute threads, in such shares.
+template <typename Work>
+void share_items(int64_t count, Work&& work) {
+  const int64_t threads = compute_threads();
+  ItemShares shares(count, threads);
+  parallel_for(threads, [&](int64_t thread) {
+    for (int64_t item = shares.take(thread); item >= 0; item = shares.take(thread)) work(thread, item);
+  });
+}
 
 }  // namespace cortado

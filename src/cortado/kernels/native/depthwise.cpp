@@ -207,16 +207,6 @@ void add_bias_line(int64_t windows, int64_t channels, const E* gradient, float* 
     });
 }
 
-// work(item) for each of `items` on the compute threads; who is free takes the next.
-template <typename Work>
-void share_items(int64_t items, Work&& work) {
-  const int64_t threads = compute_threads();
-  ItemShares shares(items, threads);
-  parallel_for(threads, [&](int64_t thread) {
-    for (int64_t item = shares.take(thread); item >= 0; item = shares.take(thread)) work(item);
-  });
-}
-
 // The order of the weights that the kernels read: weights[tap][channel].
 ParameterFormat by_taps(int64_t taps, int64_t channels) {
   const auto transposed = [](int64_t rows, int64_t columns) {
@@ -274,7 +264,7 @@ class DepthwiseKernel : public Kernel {
     const bool bias = d_.bias && a.parameter_gradients[1];
     if (!a.parameter_gradients[0] && !bias) return;
     const E *x = elements<E>(a.inputs[0]), *dy = elements<E>(a.output_gradients[0]);
-    share_items(shares_, [&](int64_t share) {
+    share_items(shares_, [&](int64_t, int64_t share) {
       float* const sums = sums_of(a, share);
       std::fill_n(sums, sums_size(), 0.0F);
       const int64_t rows = d_.batch * d_.h.windows;
@@ -358,7 +348,7 @@ class DepthwiseKernel : public Kernel {
   void for_each_row(E* tensor, int64_t rows, int64_t columns, Work&& work) const {
     const int64_t row_size = columns * d_.channels;
     const auto pass = [&]<bool streaming>() {
-      share_items(d_.batch * rows, [&](int64_t row) {
+      share_items(d_.batch * rows, [&](int64_t, int64_t row) {
         work.template operator()<streaming>(row / rows, row % rows, tensor + row * row_size);
         if constexpr (streaming) finish_streaming();
       });

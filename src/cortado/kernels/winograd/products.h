@@ -53,9 +53,9 @@ class TileProduct : public lowering::DataProduct {
 };
 
 // Backward weights: blocks of tiles of the image and of the gradient are transformed and multiplied; the sums
-// stay transformed to the end. Where the sums are small, each thread has its own, of a share of the tiles,
-// and they are added up in order. Else all threads transform a block, then share its products. Large sums are
-// made chunk by chunk of their columns.
+// stay transformed to the end. Where the sums are small, parts of the tiles have their own, several a thread
+// where there is room, and they are added up in order. Else all threads transform a block, then share its
+// products. Large sums are made chunk by chunk of their columns.
 template <typename F>
 class TileSums : public lowering::FilterProduct {
  public:
@@ -66,7 +66,8 @@ class TileSums : public lowering::FilterProduct {
   size_t scratch_bytes() const override;
 
  private:
-  // A part of the tiles and its memory: its sums, those of the bias and a block's transformed operands.
+  // A part of the tiles and its memory: its sums, those of the bias and, of the thread that takes it, a
+  // block's transformed operands.
   struct Part {
     Range tiles;
     float *sums, *bias, *left, *right;
@@ -74,7 +75,7 @@ class TileSums : public lowering::FilterProduct {
   void choose_blocks();
   void run_group(int64_t group, const lowering::WeightProduct::Operands& operands, float* weight_gradient,
                  float* bias_gradient, std::byte* scratch) const;
-  Part part(int64_t index, float* memory) const;
+  Part part(int64_t index, int64_t taker, float* memory) const;
   int64_t part_elements() const;
   // Sums one part, on the compute threads of the caller's partition.
   void sum(const Part& part, int64_t group, const lowering::WeightProduct::Operands& operands, bool weights,
@@ -86,8 +87,9 @@ class TileSums : public lowering::FilterProduct {
   lowering::WeightPanels weight_;
   FilterPanels<F> sum_panels_;
   Tiles<F> tiles_;
-  int64_t all_columns_;            // of the layer, where the sum of a column must not depend on the others
-  int64_t parts_ = 1, block_ = 0;  // parts of the tiles; most tiles of a block
+  int64_t all_columns_;             // of the layer, where the sum of a column must not depend on the others
+  int64_t parts_ = 1, takers_ = 1;  // parts of the tiles, and of the threads that sum them
+  int64_t block_ = 0;               // most tiles of a block
   TransformedLayout left_, right_;
 };
 

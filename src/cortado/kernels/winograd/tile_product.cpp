@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "cortado/base/parallel_for.h"
+#include "cortado/base/item_shares.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
 #include "cortado/kernels/lowering/microkernel.h"
 #include "cortado/kernels/lowering/partitions.h"
@@ -157,19 +157,16 @@ void TileProduct<F>::run_chunk(int64_t chunk, const float* from, const float* we
     (filters_.*transform)(weight_, weight, chunk % chunks_ * filters_.columns,
                           filters + copy * filters_.elements());
   });
-  const int64_t items = blocks_ * column_parts_, threads = compute_threads();
   const int64_t panels = divide_up(filters_.columns, tile_columns);
-  parallel_for(threads, [&](int64_t thread) {
+  share_items(blocks_ * column_parts_, [&](int64_t thread, int64_t item) {
     float* left = blocks + thread * thread_elements();
     float* sums = left + left_.elements();
     const float* own = filters + (copies_ > 1 ? thread * filters_.elements() : 0);
-    for (int64_t item = items * thread / threads; item < items * (thread + 1) / threads; ++item) {
-      const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
-      const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
-      tiles_.transform_image(from, chunk / chunks_ * filters_.depth, range, left_, left);
-      const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
-      finish_block(left, own, range, some, chunk, epilogue, sums, to);
-    }
+    const int64_t begin = item / column_parts_ * block_, part = item % column_parts_;
+    const Range range{begin, std::min(tiles_.grid().tiles(), begin + block_)};
+    tiles_.transform_image(from, chunk / chunks_ * filters_.depth, range, left_, left);
+    const Range some{panels * part / column_parts_, panels * (part + 1) / column_parts_};
+    finish_block(left, own, range, some, chunk, epilogue, sums, to);
   });
 }
 

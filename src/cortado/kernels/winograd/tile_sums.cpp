@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cortado/base/item_shares.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/lowered_weight.h"
 #include "cortado/kernels/lowering/microkernel.h"
@@ -20,6 +21,7 @@ constexpr int64_t min_block = 96;  // tiles: each addition to the sums in memory
 // adding them up; few, where they stay in L2 caches.
 constexpr int64_t max_own_bytes = 16 << 20, min_own_tiles = 1024;
 constexpr int64_t max_near_bytes = 2 << 20, min_near_tiles = 64;
+constexpr int64_t max_pieces = 8;  // of a thread's tiles: who has no core for a while leaves some to others
 constexpr int64_t channel_group = 48;  // image channels: whole tiles and whole vectors
 static_assert(channel_group % tile_rows == 0 && channel_group % vector_lanes == 0);
 
@@ -66,27 +68,31 @@ void TileSums<F>::choose_blocks() {
   const int64_t tile_bytes =
       element_bytes * (round_up(weight_.depth, channel_group) + round_up(all_columns_, tile_columns));
   const int64_t least = threads * sum_bytes <= max_near_bytes ? min_near_tiles : min_own_tiles;
-  if (threads * sum_bytes <= max_own_bytes && tiles >= threads * least) parts_ = threads;
+  if (threads * sum_bytes <= max_own_bytes && tiles >= threads * least) {
+    const int64_t pieces = std::min(max_near_bytes / (threads * sum_bytes), tiles / (threads * min_block));
+    parts_ = threads * (threads > 1 ? std::clamp<int64_t>(pieces, 1, max_pieces) : 1);
+  }
+  takers_ = std::min(parts_, threads);
   block_ = std::min(tiles, std::max(min_block, block_bytes / std::max<int64_t>(1, tile_bytes)));
 }
 
 template <typename F>
 int64_t TileSums<F>::part_elements() const {
-  return sum_panels_.elements() + round_up(weight_.columns, tile_columns) + left_.elements() +
-         right_.elements();
+  return sum_panels_.elements() + round_up(weight_.columns, tile_columns);
 }
 
 template <typename F>
 size_t TileSums<F>::scratch_bytes() const {
-  return aligned(parts_ * part_elements() * sizeof(float));
+  return aligned((parts_ * part_elements() + takers_ * (left_.elements() + right_.elements())) *
+                 sizeof(float));
 }
 
 template <typename F>
-typename TileSums<F>::Part TileSums<F>::part(int64_t index, float* memory) const {
+typename TileSums<F>::Part TileSums<F>::part(int64_t index, int64_t taker, float* memory) const {
   const int64_t tiles = tiles_.grid().tiles();
   Part part{{tiles * index / parts_, tiles * (index + 1) / parts_}, memory + index * part_elements()};
   part.bias = part.sums + sum_panels_.elements();
-  part.left = part.bias + round_up(weight_.columns, tile_columns);
+  part.left = memory + parts_ * part_elements() + taker * (left_.elements() + right_.elements());
   part.right = part.left + left_.elements();
   return part;
 }
@@ -161,15 +167,17 @@ template <typename F>
 void TileSums<F>::run_group(int64_t group, const WeightProduct::Operands& operands, float* weight_gradient,
                             float* bias_gradient, std::byte* scratch) const {
   auto* memory = reinterpret_cast<float*>(scratch);
-  const Part total = part(0, memory);
-  lowering::for_each_partition(static_cast<int>(parts_), [&](int index) {
-    sum(part(index, memory), group, operands, weight_gradient, bias_gradient);
+  const Part total = part(0, 0, memory);
+  ItemShares shares(parts_, takers_);
+  lowering::for_each_partition(static_cast<int>(takers_), [&](int taker) {
+    for (int64_t index = shares.take(taker); index >= 0; index = shares.take(taker))
+      sum(part(index, taker, memory), group, operands, weight_gradient, bias_gradient);
   });
   if (parts_ > 1) {
     // Bias and sums lie side by side; what was not wanted is added up, too, and not read.
-    parallel_ranges(total.left - total.sums, [&](int64_t begin, int64_t end) {
+    parallel_ranges(part_elements(), [&](int64_t begin, int64_t end) {
       for (int64_t index = 1; index < parts_; ++index) {
-        const float* sums = part(index, memory).sums;
+        const float* sums = part(index, 0, memory).sums;
         for (int64_t i = begin; i < end; ++i) total.sums[i] += sums[i];
       }
     });
