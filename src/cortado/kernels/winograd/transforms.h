@@ -34,8 +34,8 @@ namespace cortado::winograd {
 //                                                             | 0   -1    0  21/4     0 -21/4  0  1|
 //
 // Rows of x and -x differ in the sign of odd powers. F(2x2, 3x3) adds and halves: sums of small integers stay
-// exact. More points magnify rounding: Lavin and Gray's 1 and 2 lose five times what t and s do, which lose as
-// much as direct sums (docs/explanation/winograd.md has what is measured and tested).
+// exact. More points magnify rounding: Lavin and Gray's 1 and 2 lose five times what t and s do, which lose
+// as much as direct sums (docs/explanation/winograd.md has what is measured and tested).
 using lowering::Vector;
 
 template <int length>
