@@ -98,10 +98,6 @@ struct Tile {
     store_first(to + (Vectors - 1) * vector_lanes, value[r][Vectors - 1], last);
   }
   // Rows `stride` floats apart.
-  void load_rows(const float* from, int64_t stride) {
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) load_row(r, from + r * stride);
-  }
   void store_rows(float* to, int64_t stride) const {
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) store_row(r, to + r * stride);

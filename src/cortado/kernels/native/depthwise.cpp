@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "cortado/base/item_shares.h"
-#include "cortado/base/parallel_for.h"
 #include "cortado/kernels/native/by_type.h"
 #include "cortado/kernels/native/simd.h"
 #include "cortado/layers/convolution.h"
