@@ -17,6 +17,7 @@
 #include "cortado/kernels/native/depthwise.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
+#include "cortado/kernels/pairs/pairs.h"
 #include "cortado/kernels/reference/reference.h"
 #include "cortado/kernels/reordered.h"
 #include "cortado/kernels/tensor_type.h"
@@ -140,6 +141,7 @@ const std::vector<Candidate>& candidates() {
       {{"Convolution"}, {"winograd-5x5", make_winograd_5x5}},
       {{"Convolution"}, {"winograd", make_winograd}},
       {.types = {"Convolution"}, .implementation = {"depthwise", make_native_depthwise}, .bf16 = true},
+      {.types = {"Convolution"}, .implementation = {"pairs", make_pairs}, .bf16 = true},
       onednn_first ? onednn_convolutions : our_convolutions,
       onednn_first ? our_convolutions : onednn_convolutions,
       {{"InnerProduct"}, implicit_gemm},
