@@ -6,6 +6,7 @@
 
 #include "cortado/base/bf16.h"
 #include "cortado/base/error.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/microkernel.h"
 #include "cortado/kernels/onednn/onednn.h"
@@ -71,7 +72,9 @@ TEST(Select, TakesItsOwnKernelForNarrowPointwiseConvolutions) {
   const auto implementation = [](const Task& task) { return select_kernel(task).implementation; };
   EXPECT_EQ(implementation(task(16, 96)), "implicit-gemm");
   EXPECT_EQ(implementation(task(96, 32)), "implicit-gemm");
+  EXPECT_EQ(implementation(task(256, 128)), "implicit-gemm");
   EXPECT_EQ(implementation(task(96, 48)), "onednn");
+  EXPECT_EQ(implementation(task(256, 160)), "onednn");
   EXPECT_EQ(implementation(task(96, 4)), "onednn");
   EXPECT_EQ(implementation(task(16, 96, 2)), "onednn");
   EXPECT_EQ(implementation(task(16, 96, 1, 2)), "onednn");
@@ -80,7 +83,7 @@ TEST(Select, TakesItsOwnKernelForNarrowPointwiseConvolutions) {
   EXPECT_EQ(implementation(rectified), "onednn");
   Task in_bf16 = task(16, 96);
   in_bf16.input_types = in_bf16.output_types = {ElementType::bf16};
-  EXPECT_EQ(implementation(in_bf16), make_onednn_convolution(in_bf16).kernel ? "onednn" : "implicit-gemm");
+  EXPECT_EQ(implementation(in_bf16), has_bf16_products() ? "pairs" : "implicit-gemm");
 }
 
 // What today's image nets have between their products.

@@ -60,16 +60,19 @@ bool has_narrow_groups(const Task& task) {
   return std::min(task.inputs[0][1], task.outputs[0][1]) < narrow * options->group;
 }
 
-// Whether a pointwise convolution in f32, without a ReLU after it, has few channels on one side. The layer
-// alone says so.
+// Whether a pointwise convolution in f32, without a ReLU after it, has few channels on one side, so that
+// memory bounds it: more where channels fill panels. The layer alone says so.
 bool is_narrow_pointwise(const Task& task) {
-  constexpr int64_t fewest = 8, most = 32;  // channels
+  constexpr int64_t fewest = 8, most = 32, most_in_panels = 128;  // channels
   const ConvolutionOptions* options = convolution_options(task.layer());
   if (!options || options->group > 1 || task.layer().type() != "Convolution") return false;
   if (!task.all_f32() || task.layers.size() > 1) return false;
-  const int64_t channels = std::min(task.inputs[0][1], task.outputs[0][1]);
+  const int64_t inputs = task.inputs[0][1], outputs = task.outputs[0][1],
+                channels = std::min(inputs, outputs);
+  const bool in_panels = inputs % lowering::tile_columns == 0 && outputs % lowering::tile_columns == 0;
   const Window window = options->resolve(task.inputs[0].rank());
-  return fewest <= channels && channels <= most && std::ranges::all_of(window, [](const WindowAxis& axis) {
+  return fewest <= channels && channels <= (in_panels ? most_in_panels : most) &&
+         std::ranges::all_of(window, [](const WindowAxis& axis) {
            return axis.kernel == 1 && axis.stride == 1 && axis.pad == 0;
          });
 }

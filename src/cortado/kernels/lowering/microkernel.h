@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "cortado/kernels/lowering/ahead.h"
+
 namespace cortado::lowering {
 
 // The register tile all matrix products of this folder are made of: C[rows][columns] += A * B with the
@@ -114,14 +116,16 @@ struct Tile {
 };
 
 // tile[r] += sum over k in [0, depth) of a[r][k] * b[k]; b is a panel: [depth][tile_columns].
-template <int Rows, int Vectors>
+template <int Rows, int Vectors, typename Fetched = NothingAhead>
 [[gnu::always_inline]] inline void multiply_rows(Tile<Rows, Vectors>& tile, const float* const* a,
-                                                 int64_t offset, int64_t depth, const float* b) {
+                                                 int64_t offset, int64_t depth, const float* b,
+                                                 Fetched ahead = {}) {
   const float* row[Rows];
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) row[r] = a[r] + offset;
 #pragma GCC unroll 2
   for (int64_t k = 0; k < depth; ++k, b += tile_columns) {
+    ahead.fetch();
     Vector right[Vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors; ++v) right[v] = load(b + v * vector_lanes);
@@ -134,12 +138,13 @@ template <int Rows, int Vectors>
 
 // tile[r] += sum over k in [0, depth) of a[k * step + r] * b[k]; rows of b are `b_step` apart. Unless
 // `whole`, only half of the last vector is read.
-template <int Rows, bool whole = true, int Vectors>
+template <int Rows, bool whole = true, int Vectors, typename Fetched = NothingAhead>
 [[gnu::always_inline]] inline void multiply_columns(Tile<Rows, Vectors>& tile, const float* a, int64_t step,
                                                     int64_t depth, const float* b,
-                                                    int64_t b_step = tile_columns) {
+                                                    int64_t b_step = tile_columns, Fetched ahead = {}) {
 #pragma GCC unroll 2
   for (int64_t k = 0; k < depth; ++k, a += step, b += b_step) {
+    ahead.fetch();
     Vector right[Vectors];
 #pragma GCC unroll 16
     for (int v = 0; v < Vectors - !whole; ++v) right[v] = load(b + v * vector_lanes);

@@ -39,6 +39,7 @@ struct TileTask {
   bool rectify;
   float slope;
   bool streams;  // past the caches
+  Ahead ahead;
 };
 
 template <int Rows, int Vectors>
@@ -75,7 +76,7 @@ void multiply_tile(const TileTask& task) {
   const float* panel = task.panel;
   for (int64_t tap = 0; tap < task.taps; ++tap, panel += task.panel_step)
     if (task.left[tap * tile_rows])
-      multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel);
+      multiply_rows<Rows>(tile, task.left + tap * tile_rows, task.offset, task.depth, panel, task.ahead);
   for (int a = 0; a < task.addend_count; ++a)
     for (int r = 0; r < Rows; ++r)
       for (int v = 0; v < Vectors; ++v)
@@ -320,13 +321,13 @@ void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t 
   }
 }
 
-// Fetches the tile of rows after the next, where rows lie one after another: the processor itself does not
-// see that rows which are read side by side are one run.
-void RowProduct::fetch_ahead(const float* row) const {
-  constexpr int64_t line = 64 / int64_t{sizeof(float)};
-  if (pitch_->left != lattice_.depth) return;
-  const float* const begin = row + 2 * tile_rows * pitch_->left;
-  for (int64_t at = 0; at < tile_rows * pitch_->left; at += line) __builtin_prefetch(begin + at);
+// Where rows lie one after another, what the sums from `offset` on read of the tile of rows after the next:
+// the processor itself does not see that rows which are read side by side are one run.
+Ahead RowProduct::ahead_of(const float* row, int64_t offset, bool first_panel) const {
+  constexpr int64_t step = tile_rows * int64_t{sizeof(float)};
+  const auto* const from = reinterpret_cast<const std::byte*>(row);
+  const bool one_run = pitch_ && pitch_->left == lattice_.depth;
+  return first_panel && one_run ? Ahead{from + step * (2 * lattice_.depth + offset), step} : Ahead{from, 0};
 }
 
 void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
@@ -361,8 +362,8 @@ void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int6
   task.addend_count = levels;
   const auto& multiply = task.columns > vector_lanes ? multiply_panel_rows : multiply_narrow_rows;
   for (int64_t row = row_begin; row < row_end; row += tile_rows) {
-    if (pitch_ && panel == 0 && block.begin == 0) fetch_ahead(work.left[row]);
     task.left = work.left + row * taps + block.tap_begin * tile_rows;
+    task.ahead = ahead_of(*task.left, block.begin, panel == 0);
     task.out = work.out + row;
     for (int level = 0; level < levels; ++level) task.addends[level] = kept(level, row);
     if (parts_ > 1) task.from = kept(kept_tiles() - 1, row);

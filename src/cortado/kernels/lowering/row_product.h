@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cortado/kernels/lowering/ahead.h"
 #include "cortado/kernels/lowering/lattice.h"
 
 namespace cortado::lowering {
@@ -65,7 +66,7 @@ class RowProduct {
   const float* border_run(const float* line, int64_t position, Workspace& work) const;
   void multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                       const Epilogue& epilogue, const Workspace& work) const;
-  void fetch_ahead(const float* row) const;
+  Ahead ahead_of(const float* row, int64_t offset, bool first_panel) const;
   void multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
                       const float* right, const Epilogue& epilogue, const Workspace& work) const;
 

@@ -21,6 +21,7 @@ constexpr int64_t few_channels = 96;    // on either side, for rows to be read w
 constexpr int64_t in_place_rows = 128;  // of them: both operands' part stays in cache
 constexpr int64_t chunk_rows = 512;     // times tile_columns floats: a panel's part in cache
 constexpr int64_t pack_rows = 32;       // rows packed at a time, so that both sides stay in the L1 cache
+constexpr int64_t copied_tiles = 4;     // at a time, of a row
 
 struct SumTask {
   const float* left;
@@ -28,6 +29,7 @@ struct SumTask {
   const float* right;
   float* to;   // [rows][tile_columns]
   bool first;  // overwrite `to` rather than add to it
+  Ahead ahead;
 };
 
 // Rows that are not packed: of the right operand, too, each is `right_step` after the one before. Its last
@@ -41,15 +43,19 @@ struct RowsInPlace {
 template <int Rows, int Vectors, bool whole>
 [[gnu::always_inline]] inline void add_products(Tile<Rows, Vectors>& tile, const SumTask& task,
                                                 const RowsInPlace<whole>& rows) {
-  multiply_columns<Rows, whole>(tile, task.left, task.left_step, rows.count, task.right, rows.right_step);
+  multiply_columns<Rows, whole>(tile, task.left, task.left_step, rows.count, task.right, rows.right_step,
+                                task.ahead);
 }
 
 template <int Rows, int Vectors, typename Segment>
 [[gnu::always_inline]] inline void add_products(Tile<Rows, Vectors>& tile, const SumTask& task,
                                                 const std::vector<Segment>& segments) {
-  for (const Segment& segment : segments)
+  Ahead ahead = task.ahead;
+  for (const Segment& segment : segments) {
     multiply_columns<Rows>(tile, task.left + segment.left, task.left_step, segment.length,
-                           task.right + segment.right);
+                           task.right + segment.right, tile_columns, ahead);
+    ahead.from += ahead.step * segment.length;
+  }
 }
 
 template <int Rows, int Vectors, typename Segments>
@@ -97,19 +103,30 @@ void add_rows(const float* row, int64_t rows, int64_t step, int64_t columns, flo
   store_first(sums + c, sum + load_first(sums + c, columns - c), columns - c);
 }
 
-// Copies `count` rows of `Width` floats, from_step apart, to rows to_step apart. The width is a constant, so
-// that a row is two or three moves.
+// Rows that are copied to tiles side by side.
+struct CopyTask {
+  const float* from;
+  int64_t from_step, rows;  // between rows; how many
+  float* to;
+  int64_t to_step, tile_step, tiles;
+};
+
+// The width of a tile is a constant, so that its row is two or three moves. All tiles are written row by row:
+// where rows lie a power of two apart, caches do not hold a line of each until the next tile reads it again.
 template <int Width>
-void copy_rows(const float* from, int64_t from_step, int64_t count, float* to, int64_t to_step) {
-  for (int64_t row = 0; row < count; ++row) {
-    __builtin_prefetch(from + (row + pack_rows) * from_step);  // of the next rows packed
-    std::memcpy(to + row * to_step, from + row * from_step, Width * sizeof(float));
+void copy_rows(const CopyTask& task) {
+  for (int64_t row = 0; row < task.rows; ++row) {
+    const float* const from = task.from + row * task.from_step;
+    __builtin_prefetch(from + pack_rows * task.from_step);  // of the next rows packed
+    for (int64_t tile = 0; tile < task.tiles; ++tile)
+      std::memcpy(task.to + tile * task.tile_step + row * task.to_step, from + tile * Width,
+                  Width * sizeof(float));
   }
 }
 
 template <int... I>
 constexpr auto copy_functions(std::integer_sequence<int, I...>) {
-  using Function = void (*)(const float*, int64_t, int64_t, float*, int64_t);
+  using Function = void (*)(const CopyTask&);
   return std::array<Function, sizeof...(I) + 1>{nullptr, copy_rows<I + 1>...};
 }
 constexpr auto copy_rows_of_width = copy_functions(std::make_integer_sequence<int, tile_rows>());
@@ -160,15 +177,15 @@ WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns)
       all_columns_(std::max(all_columns, lattice_.columns)),
       tiles_(divide_up(lattice_.depth, tile_rows)),
       tile_height_(tiles_ > 0 ? divide_up(lattice_.depth, tiles_) : 0),
-      panels_(divide_up(lattice_.columns, tile_columns)) {
+      panels_(divide_up(lattice_.columns, tile_columns)),
+      pitch_(lattice_.pitch()) {
   choose_parts();
   choose_blocks();
   parts_ = std::clamp<int64_t>(parts_, 1, std::max<int64_t>(1, std::ssize(blocks_)));
   const bool narrow = std::min(lattice_.depth, lattice_.columns) <= few_channels;
   const bool alone = parts_ > 1 || compute_threads() == 1;  // no thread needs another's rows
-  if (narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
-      lattice_.columns % (vector_lanes / 2) == 0)
-    in_place_ = lattice_.pitch();
+  in_place_ = pitch_ && narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
+              lattice_.columns % (vector_lanes / 2) == 0;
 }
 
 void WeightProduct::choose_parts() {
@@ -207,7 +224,10 @@ void WeightProduct::choose_blocks() {
     planes = divide_up(lattice_.batch * d.rows, round_up(divide_up(lattice_.batch * d.rows, planes), parts_));
   for (int64_t plane = 0; plane < lattice_.batch * d.rows; ++plane)
     for (int64_t part = 0; part < parts; ++part) {
-      if (parts > 1 || plane % planes == 0) blocks_.emplace_back();
+      if (parts > 1 || plane % planes == 0) {
+        const int64_t begin = blocks_.empty() ? 0 : blocks_.back().begin + blocks_.back().rows;
+        blocks_.push_back({.pieces = {}, .first_row = {}, .begin = begin});
+      }
       Block& block = blocks_.back();
       const Piece piece{plane / d.rows, plane % d.rows, h.rows * part / parts, h.rows * (part + 1) / parts};
       block.pieces.push_back(piece);
@@ -244,21 +264,27 @@ void WeightProduct::pack_line(const float* line, int64_t offset, float* to) cons
   const int64_t high =
       std::clamp(divide_up(std::max<int64_t>(0, w.extent - lattice_.run - offset + 1), w.step), low, w.rows);
   for (int64_t block = 0; block < w.rows; block += pack_rows)
-    for (int64_t tile = 0; tile < tiles_; ++tile) {
+    for (int64_t tile = 0, tiles = 0; tile < tiles_; tile += tiles) {
       const int64_t k = tile * tile_height_, width = std::min(tile_height_, lattice_.depth - k);
+      tiles = std::clamp<int64_t>((lattice_.depth - k) / tile_height_, 1, copied_tiles);
       const int64_t block_end = std::min(w.rows, block + pack_rows);
       const int64_t inside = std::clamp(low, block, block_end), outside = std::clamp(high, inside, block_end);
       float* packed = to + tile * tile_elements();
       const auto pack_border = [&](int64_t row) {
-        for (int64_t r = 0; r < width; ++r) {
-          const int64_t at = row * w.step + offset + (k + r) / channels;
-          packed[row * tile_height_ + r] =
-              at >= 0 && at < w.extent ? line[at * w.left_stride + (k + r) % channels] : 0.0f;
+        for (int64_t i = 0; i < tiles * width; ++i) {
+          const int64_t at = row * w.step + offset + (k + i) / channels;
+          packed[i / width * tile_elements() + row * tile_height_ + i % width] =
+              at >= 0 && at < w.extent ? line[at * w.left_stride + (k + i) % channels] : 0.0f;
         }
       };
       for (int64_t row = block; row < inside; ++row) pack_border(row);
-      copy_rows_of_width[width](line + (inside * w.step + offset) * w.left_stride + k, w.step * w.left_stride,
-                                outside - inside, packed + inside * tile_height_, tile_height_);
+      copy_rows_of_width[width]({.from = line + (inside * w.step + offset) * w.left_stride + k,
+                                 .from_step = w.step * w.left_stride,
+                                 .rows = outside - inside,
+                                 .to = packed + inside * tile_height_,
+                                 .to_step = tile_height_,
+                                 .tile_step = tile_elements(),
+                                 .tiles = tiles});
       for (int64_t row = outside; row < block_end; ++row) pack_border(row);
     }
 }
@@ -353,8 +379,24 @@ std::vector<WeightProduct::Chunk> WeightProduct::chunks_of(const Block& block) c
   return chunks;
 }
 
-void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first) const {
+// The block after `block`, of those before `end`, where its rows are runs of memory.
+NextBlock WeightProduct::after(int64_t block, int64_t end, const Operands& operands) const {
+  if (!pitch_ || block + 1 == end) return next_rows({}, operands);
+  const Block& next = blocks_[block + 1];
+  return next_rows({next.begin, next.begin + next.rows}, operands);
+}
+
+NextBlock WeightProduct::next_rows(Range rows, const Operands& operands) const {
+  const Lattice::Pitch pitch = pitch_.value_or(Lattice::Pitch{});
+  const auto bytes = [&](int64_t step) { return rows.size() * step * int64_t{sizeof(float)}; };
+  return {operands.left + rows.begin * pitch.left, operands.out_gradient + rows.begin * pitch.out,
+          bytes(pitch.left), bytes(pitch.out)};
+}
+
+void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first,
+                               const NextBlock& next) const {
   const int64_t taps = lattice_.taps(), depth = lattice_.depth;
+  const int64_t rows = chunks.back().row_end, all = panels_ * tiles_ * rows;
   parallel_ranges(panels_ * tiles_, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin / tiles_; panel * tiles_ < end; ++panel) {
       const int64_t tile_begin = std::max<int64_t>(0, begin - panel * tiles_);
@@ -363,13 +405,16 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& par
       const auto& sum = sum_tile_of<std::vector<Segment>>(lattice_.columns - panel * tile_columns);
       for (const Chunk& chunk : chunks) {
         const bool overwrite = first && &chunk == &chunks.front();
+        const int64_t chunk_rows = chunk.row_end - chunk.row_begin;
         for (int64_t tile = tile_begin; part.gradient && tile < tile_end; ++tile) {
           const int64_t k = tile * tile_height_;
+          const int64_t done = (panel * tiles_ + tile_begin) * rows +
+                               chunk.row_begin * (tile_end - tile_begin) + (tile - tile_begin) * chunk_rows;
           for (int64_t tap = 0; tap < taps; ++tap) {
             float* to = part.gradient + ((panel * taps + tap) * depth + k) * tile_columns;
-            sum[std::min(tile_height_, depth - k)](
-                {part.left + tile * tile_elements(), tile_height_, panel_right, to, overwrite},
-                chunk.taps[tap]);
+            sum[std::min(tile_height_, depth - k)]({part.left + tile * tile_elements(), tile_height_,
+                                                    panel_right, to, overwrite, next.ahead(done, all)},
+                                                   chunk.taps[tap]);
           }
         }
         if (part.bias && tile_begin == 0)
@@ -394,24 +439,27 @@ void WeightProduct::sum_in_place(Range rows, const Operands& operands, const Par
   for (int64_t row = rows.begin; row < rows.end; row += in_place_rows) {
     const int64_t count = std::min(in_place_rows, rows.end - row);
     const bool first = row == rows.begin;
-    const float* const left = operands.left + row * in_place_->left;
+    const int64_t end = row + count;
+    const NextBlock next = next_rows({end, std::min(rows.end, end + in_place_rows)}, operands);
+    const float* const left = operands.left + row * pitch_->left;
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t column = panel * tile_columns,
                     columns = std::min<int64_t>(tile_columns, lattice_.columns - column);
-      const float* const right = operands.out_gradient + row * in_place_->out + column;
+      const float* const right = operands.out_gradient + row * pitch_->out + column;
       const auto sum_rows = [&]<bool whole>(const RowsInPlace<whole>& in_place) {
         const auto& sum = sum_tile_of<RowsInPlace<whole>>(columns);
         for (int64_t k = 0; part.gradient && k < depth; k += tile_height_)
           sum[std::min(tile_height_, depth - k)](
-              {left + k, in_place_->left, right, part.gradient + (panel * depth + k) * tile_columns, first},
+              {left + k, pitch_->left, right, part.gradient + (panel * depth + k) * tile_columns, first,
+               next.ahead((panel * tiles_ + k / tile_height_) * count, panels_ * tiles_ * count)},
               in_place);
       };
       if (columns % vector_lanes == 0) {
-        sum_rows(RowsInPlace<true>{count, in_place_->out});
+        sum_rows(RowsInPlace<true>{count, pitch_->out});
       } else {
-        sum_rows(RowsInPlace<false>{count, in_place_->out});
+        sum_rows(RowsInPlace<false>{count, pitch_->out});
       }
-      if (part.bias) add_bias(right, count, in_place_->out, panel, first, part.bias);
+      if (part.bias) add_bias(right, count, pitch_->out, panel, first, part.bias);
     }
   }
 }
@@ -420,7 +468,7 @@ void WeightProduct::sum_blocks(Range blocks, const Operands& operands, const Par
   for (int64_t i = blocks.begin; i < blocks.end; ++i) {
     pack_left(blocks_[i], operands.left, part.left);
     pack_gradient(blocks_[i], operands, part.right);
-    sum_chunks(chunks_of(blocks_[i]), part, i == blocks.begin);
+    sum_chunks(chunks_of(blocks_[i]), part, i == blocks.begin, after(i, blocks.end, operands));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cortado/base/box.h"
+#include "cortado/kernels/lowering/ahead.h"
 #include "cortado/kernels/lowering/lattice.h"
 
 namespace cortado::lowering {
@@ -51,7 +52,7 @@ class WeightProduct {
   struct Block {
     std::vector<Piece> pieces;
     std::vector<int64_t> first_row;
-    int64_t rows = 0;
+    int64_t begin = 0, rows = 0;  // of all rows
   };
   // `length` rows of a sum, from these offsets in the packed left operand (of tile 0) and in a panel.
   struct Segment {
@@ -79,7 +80,10 @@ class WeightProduct {
   void pack_left(const Block& block, const float* left, float* packed) const;
   void pack_line(const float* line, int64_t offset, float* to) const;
   void pack_gradient(const Block& block, const Operands& operands, float* packed) const;
-  void sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first) const;
+  NextBlock next_rows(Range rows, const Operands& operands) const;
+  NextBlock after(int64_t block, int64_t end, const Operands& operands) const;
+  void sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first,
+                  const NextBlock& next) const;
   void add_bias(const float* right, int64_t rows, int64_t step, int64_t panel, bool first, float* bias) const;
 
   bool shifts_lines() const { return lattice_.axis[1].step == 1; }
@@ -92,9 +96,10 @@ class WeightProduct {
 
   Lattice lattice_;
   int64_t all_columns_;
-  int64_t tiles_, tile_height_, panels_;    // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
-  int64_t parts_ = 1;                       // threads that sum on their own; 1: all together
-  std::optional<Lattice::Pitch> in_place_;  // rows are read where they lie, unless a ReLU masks them
+  int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
+  int64_t parts_ = 1;                     // threads that sum on their own; 1: all together
+  std::optional<Lattice::Pitch> pitch_;
+  bool in_place_ = false;  // rows are read where they lie, unless a ReLU masks them
   std::vector<Block> blocks_;
   int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
   int64_t lines_ = 0;                          // packed lines of a piece

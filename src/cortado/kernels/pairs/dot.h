@@ -11,6 +11,7 @@
 
 #include "cortado/base/bf16.h"
 #include "cortado/kernels/bf16_vectors.h"
+#include "cortado/kernels/lowering/ahead.h"
 
 // Code between these two may use the instructions for bf16 of AVX-512, whatever processor the program is
 // built for. Who calls it has asked has_bf16_products() (kernels/bf16_products.h).
@@ -124,12 +125,6 @@ template <int... i>
   return joined_halves(both, std::make_integer_sequence<int, 2 * lanes>());
 }
 
-// Memory that is fetched into the caches while sums are made, `step` bytes at a time.
-struct Ahead {
-  const std::byte* from;
-  int64_t step;
-};
-
 // `Rows` x `Vectors` sums. All loops over them are unrolled: only then they stay in registers.
 template <int Rows, int Vectors>
 struct Tile {
@@ -139,10 +134,9 @@ struct Tile {
   // step of `ahead` is fetched.
   template <typename Left>
   [[gnu::always_inline]] void multiply(const Left& left, const Word* right, int64_t depth,
-                                       const Ahead& ahead) {
-    const std::byte* fetched = ahead.from;
-    for (int64_t k = 0; k < depth; ++k, right += tile_columns, fetched += ahead.step) {
-      __builtin_prefetch(fetched);
+                                       lowering::Ahead ahead) {
+    for (int64_t k = 0; k < depth; ++k, right += tile_columns) {
+      ahead.fetch();
       Words column[Vectors];
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v) column[v] = load<Words>(right + v * lanes);

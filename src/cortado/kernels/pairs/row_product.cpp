@@ -38,10 +38,10 @@ struct RowsInPlace {
 
 // Two tiles ahead, as many bytes as a tile reads: the processor itself does not see that rows which are read
 // side by side are one run.
-[[gnu::always_inline]] inline Ahead ahead_of(const PanelTask& task, const Word* row) {
+[[gnu::always_inline]] inline lowering::Ahead ahead_of(const PanelTask& task, const Word* row) {
   const auto* const from = reinterpret_cast<const std::byte*>(row);
   constexpr int64_t step = tile_rows * int64_t{sizeof(Word)};
-  return task.fetches_ahead ? Ahead{from + 2 * step * task.depth, step} : Ahead{from, 0};
+  return task.fetches_ahead ? lowering::Ahead{from + 2 * step * task.depth, step} : lowering::Ahead{from, 0};
 }
 
 // What is not finite stays so, or becomes not a number.

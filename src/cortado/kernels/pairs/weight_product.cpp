@@ -29,7 +29,7 @@ struct TileTask {
   int64_t step;
   int64_t last;  // columns of the last vector
   bool first;    // overwrite `to` rather than add to it
-  Ahead ahead;
+  lowering::Ahead ahead;
 };
 
 // Rows of an operand that are packed: their pairs, each with an even and an odd row.
@@ -190,28 +190,14 @@ void WeightProduct::pack(Range rows, const Operands& operands, const Part& part)
   });
 }
 
-// What of the next block is fetched while words of a tile are summed, in step with the sums of this block.
-struct WeightProduct::Next {
-  const bf16 *image, *windows;
-  int64_t image_bytes, windows_bytes;
-
-  // `done` of `all` words of all tiles are summed, and `words` more are now.
-  Ahead ahead(int64_t done, int64_t all, int64_t words) const {
-    const int64_t bytes = image_bytes + windows_bytes, at = bytes * done / all;
-    const auto* const from = at < image_bytes
-                                 ? reinterpret_cast<const std::byte*>(image) + at
-                                 : reinterpret_cast<const std::byte*>(windows) + at - image_bytes;
-    return {from, divide_up(bytes * words, all * words)};
-  }
-};
-
 struct WeightProduct::Block {
   int64_t words;
   bool first;
-  Next next;
+  lowering::NextBlock next;
 };
 
-WeightProduct::Next WeightProduct::next(Range rows, const Operands& operands) const {
+// Rows of the image that are not dense are not fetched.
+lowering::NextBlock WeightProduct::next(Range rows, const Operands& operands) const {
   const auto bytes = [&](const Rows& of) { return rows.size() * of.channels * int64_t{sizeof(bf16)}; };
   return {operands.image + rows.begin * rows_.image.channels,
           operands.windows + rows.begin * rows_.windows.channels, dense_ ? bytes(rows_.image) : 0,
@@ -224,19 +210,21 @@ void WeightProduct::sum_tiles(int64_t panel, Range tiles, const Block& block, co
   const int64_t depth = rows_.image.channels, column = panel * tile_columns, outputs = rows_.windows.channels;
   const int64_t columns = std::min<int64_t>(tile_columns, depth - column);
   const auto& sum = columns > lanes ? sum_rows_of_tile : sum_rows_of_narrow_tile;
+  const int64_t before = (panel * tiles_ + tiles.begin) * words;
   for (int64_t word = 0; word < words && part.gradient; word += chunk_words)
-    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile) {
+      const int64_t count = std::min(chunk_words, words - word);
+      const int64_t done = before + word * tiles.size() + (tile - tiles.begin) * count;
       sum[std::min<int64_t>(tile_rows, outputs - tile * tile_rows)](
           {.tile = part.tiles + (tile * block_words_ + word) * tile_rows,
            .panel = part.panels + (panel * block_words_ + word) * tile_columns,
-           .words = std::min(chunk_words, words - word),
+           .words = count,
            .to = part.gradient + tile * tile_rows * depth + column,
            .step = depth,
            .last = columns > lanes ? columns - lanes : columns,
            .first = first && word == 0,
-           .ahead = block.next.ahead(((panel * tiles_) + tiles.begin) * words + word * tiles.size() +
-                                         (tile - tiles.begin) * std::min(chunk_words, words - word),
-                                     panels_ * tiles_ * words, std::min(chunk_words, words - word))});
+           .ahead = block.next.ahead(done, panels_ * tiles_ * words)});
+    }
   for (int64_t tile = tiles.begin; tile < tiles.end && panel == 0 && part.bias; ++tile) {
     float sums[tile_rows];
     sum_words(part.tiles + tile * block_words_ * tile_rows, words, sums);

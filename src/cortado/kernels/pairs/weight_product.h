@@ -37,7 +37,6 @@ class WeightProduct {
     float *gradient, *bias;
   };
 
-  struct Next;
   struct Block;
 
   void choose_blocks();
@@ -46,7 +45,7 @@ class WeightProduct {
   Part part(int64_t index, std::byte* scratch, float* gradient, float* bias) const;
   void sum_rows(Range rows, const Operands& operands, const Part& part) const;
   void pack(Range rows, const Operands& operands, const Part& part) const;
-  Next next(Range rows, const Operands& operands) const;
+  lowering::NextBlock next(Range rows, const Operands& operands) const;
   void sum_block(const Block& block, const Part& part) const;
   void sum_tiles(int64_t panel, Range tiles, const Block& block, const Part& part) const;
   void add_parts(float* gradient, float* bias, std::byte* scratch) const;
