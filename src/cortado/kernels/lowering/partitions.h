@@ -9,6 +9,15 @@
 
 namespace cortado::lowering {
 
+// Whether threads that make sums of so many bytes over rows do so each for rows of its own, and add up their
+// sums in the end: where the sums are small and the rows are many.
+inline bool sums_apart(int64_t threads, int64_t bytes, int64_t rows) {
+  constexpr int64_t max_bytes = 8 << 20, min_rows = 4096;              // of all threads; of each
+  constexpr int64_t small_bytes = 512 << 10, min_rows_of_small = 256;  // of sums that caches hold
+  return threads * bytes <= max_bytes &&
+         rows >= threads * (bytes <= small_bytes ? min_rows_of_small : min_rows);
+}
+
 // Calls work(i) for each partition at the same time, each on its share of the compute threads: inside,
 // compute_threads() is that share and parallel_for runs on it (Caffe con Troll, section 2.2).
 template <typename Work>

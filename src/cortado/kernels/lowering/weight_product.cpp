@@ -15,13 +15,11 @@ namespace {
 
 constexpr int64_t block_bytes = 4 << 20;      // of packed operands: a share of the last-level cache
 constexpr int64_t own_block_bytes = 1 << 20;  // the same of one thread: near its L2 cache
-constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 4096;       // sums of all threads, rows of each
-constexpr int64_t small_own_bytes = 512 << 10, min_small_rows = 256;  // the same of sums that caches hold
-constexpr int64_t few_channels = 96;    // on either side, for rows to be read where they lie
-constexpr int64_t in_place_rows = 128;  // of them: both operands' part stays in cache
-constexpr int64_t chunk_rows = 512;     // times tile_columns floats: a panel's part in cache
-constexpr int64_t pack_rows = 32;       // rows packed at a time, so that both sides stay in the L1 cache
-constexpr int64_t copied_tiles = 4;     // at a time, of a row
+constexpr int64_t few_channels = 96;          // on either side, for rows to be read where they lie
+constexpr int64_t in_place_rows = 128;        // of them: both operands' part stays in cache
+constexpr int64_t chunk_rows = 512;           // times tile_columns floats: a panel's part in cache
+constexpr int64_t pack_rows = 32;    // rows packed at a time, so that both sides stay in the L1 cache
+constexpr int64_t copied_tiles = 4;  // at a time, of a row
 
 struct SumTask {
   const float* left;
@@ -190,9 +188,7 @@ WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns)
 
 void WeightProduct::choose_parts() {
   const int64_t threads = compute_threads();
-  const int64_t own_bytes = gradient_elements() * static_cast<int64_t>(sizeof(float));
-  const int64_t rows = own_bytes <= small_own_bytes ? min_small_rows : min_own_rows;
-  if (threads * own_bytes <= max_own_bytes && lattice_.rows() >= threads * rows) parts_ = threads;
+  if (sums_apart(threads, gradient_elements() * int64_t{sizeof(float)}, lattice_.rows())) parts_ = threads;
 }
 
 int64_t WeightProduct::gradient_elements() const {

@@ -16,10 +16,8 @@ using lowering::round_up;
 
 constexpr int64_t block_bytes = 4 << 20;        // of packed operands: a share of the last-level cache
 constexpr int64_t own_block_bytes = 512 << 10;  // the same of one thread: near its L2 cache
-constexpr int64_t max_own_bytes = 8 << 20, min_own_rows = 4096;       // sums of all threads, rows of each
-constexpr int64_t small_own_bytes = 512 << 10, min_small_rows = 256;  // the same of sums that caches hold
-constexpr int64_t chunk_words = 256;  // times tile_columns: a panel's part in cache
-constexpr int64_t pack_words = 16;    // packed at a time, so that both sides stay in the L1 cache
+constexpr int64_t chunk_words = 256;            // times tile_columns: a panel's part in cache
+constexpr int64_t pack_words = 16;              // packed at a time, so that both sides stay in the L1 cache
 
 // The sums of a tile over a chunk of words.
 struct TileTask {
@@ -149,9 +147,7 @@ WeightProduct::WeightProduct(const PointwiseRows& rows)
 
 void WeightProduct::choose_blocks() {
   const int64_t threads = compute_threads(), count = rows_.image.count();
-  const int64_t own_bytes = gradient_elements() * int64_t{sizeof(float)};
-  const int64_t fewest = own_bytes <= small_own_bytes ? min_small_rows : min_own_rows;
-  if (threads * own_bytes <= max_own_bytes && count >= threads * fewest) parts_ = threads;
+  if (lowering::sums_apart(threads, gradient_elements() * int64_t{sizeof(float)}, count)) parts_ = threads;
   const int64_t word_bytes = (panels_ * tile_columns + tiles_ * tile_rows) * int64_t{sizeof(Word)};
   const int64_t most = std::max(pack_words, (parts_ > 1 ? own_block_bytes : block_bytes) / word_bytes);
   const int64_t words = divide_up(divide_up(count, 2), parts_);
