@@ -3,12 +3,14 @@
 
     bench/auto.py --cortado build/release/cortado --rate 1gbit --out auto-1gbit
     bench/auto.py --cortado build/release/cortado --rate here --nets resnet-50:4 alexnet:16
+    bench/auto.py --cortado build/release/cortado --rate 100mbit --precisions
 
 On hosts as those of bench/network.py, or with --rate here on ranks in shared memory, each net is timed under auto and
 the built-in strategies in turns. The machine is measured first; strategies that it simulates to take more than
 --within times the least are left out. Printed are, per net: what auto chose, its step, the fastest other strategy and
 its step (the least iteration of all rounds), and the first step over the second. Where auto runs the program of a
-built-in strategy, the iterations of both are of one program, and the least of both counts for both.
+built-in strategy, the iterations of both are of one program, and the least of both counts for both. With --precisions:
+per net, auto in f32 and in bf16, in turns.
 """
 
 import argparse
@@ -43,13 +45,13 @@ def simulated(options, hosts, net, batch, strategy, machine):
     return json.loads(report.read_text())["step_seconds"]
 
 
-def measured(options, hosts, net, batch, strategy):
+def measured(options, hosts, net, batch, strategy, *words):
     """Seconds of the shortest iteration, what auto says that it chose, and the strategy whose program that is."""
     report = pathlib.Path(hosts.folder.name) / "time.json"
     report.unlink(missing_ok=True)
     try:
         said = cortado(options, hosts, "time", net, batch, "--strategy", strategy, "--iterations", options.iterations,
-                       "--json", report, *on_ranks(hosts))
+                       "--json", report, *words, *on_ranks(hosts))
     except subprocess.CalledProcessError as error:
         raise SystemExit(f"{net} under {strategy}: {error.stderr}") from error
     chosen = re.search(r"strategy auto: (([^;]*?)(?:,|;|$).*)", said.stdout + said.stderr)
@@ -79,6 +81,22 @@ def row(options, hosts, net, batch, machine):
             f"{least['auto'] / least[best]:.3f} | {others} |")
 
 
+def precisions_row(options, hosts, net, batch):
+    least, choice = {"f32": float("inf"), "bf16": float("inf")}, {}
+    for _ in range(options.rounds):
+        for precision in least:
+            seconds, choice[precision], _ = measured(options, hosts, net, batch, "auto", "--precision", precision)
+            least[precision] = min(least[precision], seconds)
+    return (f"| {net} | {batch} | {options.rate} | {choice['f32']} | {least['f32']:.3f} | {choice['bf16']} | "
+            f"{least['bf16']:.3f} | {least['bf16'] / least['f32']:.3f} |")
+
+
+def precisions_rows(options, hosts):
+    for net in options.nets:
+        name, _, batch = net.partition(":")
+        yield precisions_row(options, hosts, name, int(batch or 4))
+
+
 def rows(options, hosts):
     machine = pathlib.Path(hosts.folder.name) / "machine.json"
     hosts.within([options.cortado, "machine", "--seconds", 4, "--out", machine, *on_ranks(hosts)])
@@ -96,11 +114,17 @@ def main():
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument("--within", type=float, default=1.5)
+    parser.add_argument("--precisions", action="store_true", help="compare auto in f32 and in bf16")
     parser.add_argument("--out", help="also write OUT.md")
     options = parser.parse_args()
-    heading = ["| net | batch of a rank | link | auto chose | auto, s | best other | its s | auto over it | the rest |",
-               "|---|--:|---|---|--:|---|--:|--:|---|"]
-    write_table(options, heading, lambda hosts: rows(options, hosts))
+    if options.precisions:
+        heading = ["| net | batch of a rank | link | f32: auto chose | s | bf16: auto chose | s | bf16 over f32 |",
+                   "|---|--:|---|---|--:|---|--:|--:|"]
+    else:
+        heading = ["| net | batch of a rank | link | auto chose | auto, s | best other | its s | auto over it | the rest |",
+                   "|---|--:|---|---|--:|---|--:|--:|---|"]
+    make = precisions_rows if options.precisions else rows
+    write_table(options, heading, lambda hosts: make(options, hosts))
 
 
 if __name__ == "__main__":
