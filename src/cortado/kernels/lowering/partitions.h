@@ -6,6 +6,7 @@
 
 #include "cortado/base/compute_threads.h"
 #include "cortado/base/thread_team.h"
+#include "cortado/kernels/lowering/lattice.h"
 
 namespace cortado::lowering {
 
@@ -16,6 +17,27 @@ inline bool sums_apart(int64_t threads, int64_t bytes, int64_t rows) {
   constexpr int64_t small_bytes = 512 << 10, min_rows_of_small = 256;  // of sums that caches hold
   return threads * bytes <= max_bytes &&
          rows >= threads * (bytes <= small_bytes ? min_rows_of_small : min_rows);
+}
+
+// Blocks of rows that threads take, and the parts that panels of columns are split in where blocks are fewer
+// than threads.
+struct RowBlocks {
+  int64_t rows = 1, count = 0, column_parts = 1;  // rows of a block: whole tiles
+};
+// At most `most` rows in each.
+inline RowBlocks blocks_of_rows(int64_t rows, int64_t tile_rows, int64_t most, int64_t panels) {
+  RowBlocks blocks;
+  if (rows == 0) return blocks;
+  const int64_t threads = compute_threads(), tiles = divide_up(rows, tile_rows);
+  int64_t count = divide_up(rows, most);
+  if (count >= threads) {
+    count = std::min(tiles, round_up(count, threads));
+  } else {
+    blocks.column_parts = std::min(divide_up(threads, count), panels);
+  }
+  blocks.rows = divide_up(tiles, count) * tile_rows;
+  blocks.count = divide_up(rows, blocks.rows);
+  return blocks;
 }
 
 // Calls work(i) for each partition at the same time, each on its share of the compute threads: inside,

@@ -140,7 +140,8 @@ RowProduct::RowProduct(Lattice lattice, int parts)
          "a depth of equal parts");
   order_rows();
   block_depth();
-  block_rows();
+  blocks_ =
+      blocks_of_rows(lattice_.rows(), tile_rows, max_row_block, divide_up(lattice_.columns, tile_columns));
 }
 
 void RowProduct::order_rows() {
@@ -194,34 +195,20 @@ void RowProduct::add_depth_blocks(int part, int64_t begin, int64_t length) {
 // One for each level of the tree, and one for the part that is being summed.
 int RowProduct::kept_tiles() const { return parts_ == 1 ? 0 : std::bit_width(static_cast<unsigned>(parts_)); }
 
-void RowProduct::block_rows() {
-  const int64_t rows = lattice_.rows(), threads = compute_threads();
-  const int64_t tiles = divide_up(rows, tile_rows);
-  row_blocks_ = divide_up(rows, max_row_block);
-  if (rows == 0) return;
-  if (row_blocks_ >= threads) {
-    row_blocks_ = std::min(tiles, round_up(row_blocks_, threads));
-  } else {
-    column_parts_ = std::min(divide_up(threads, row_blocks_), divide_up(lattice_.columns, tile_columns));
-  }
-  row_block_ = divide_up(tiles, row_blocks_) * tile_rows;
-  row_blocks_ = divide_up(rows, row_block_);
-}
-
 size_t RowProduct::scratch_bytes() const {
-  const int64_t pointers = row_block_ * (lattice_.taps() + 1);
-  const int64_t border = lattice_.run > 1 ? row_block_ * lattice_.taps() * lattice_.depth : 0;
-  const int64_t floats = border + kept_tiles() * row_block_ * tile_columns;
+  const int64_t pointers = blocks_.rows * (lattice_.taps() + 1);
+  const int64_t border = lattice_.run > 1 ? blocks_.rows * lattice_.taps() * lattice_.depth : 0;
+  const int64_t floats = border + kept_tiles() * blocks_.rows * tile_columns;
   return compute_threads() * round_up(pointers * sizeof(void*) + floats * sizeof(float), 64);
 }
 
 RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread, bool streams) const {
   std::byte* own = scratch + thread * (scratch_bytes() / compute_threads());
   auto** left = reinterpret_cast<const float**>(own);
-  own += row_block_ * lattice_.taps() * sizeof(float*);
+  own += blocks_.rows * lattice_.taps() * sizeof(float*);
   auto** out = reinterpret_cast<float**>(own);
-  auto* kept = reinterpret_cast<float*>(own + row_block_ * sizeof(float*));
-  return {left, out, kept, kept + kept_tiles() * row_block_ * tile_columns, streams};
+  auto* kept = reinterpret_cast<float*>(own + blocks_.rows * sizeof(float*));
+  return {left, out, kept, kept + kept_tiles() * blocks_.rows * tile_columns, streams};
 }
 
 // A zero-padded copy of the run that begins at `position` (outside [0, extent - run]) of a w line.
@@ -357,7 +344,7 @@ void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int6
   const int levels = block.last ? std::countr_one(static_cast<unsigned>(block.part)) : 0;
   const bool to_out = parts_ == 1 || (block.last && block.part == parts_ - 1);
   const auto kept = [&](int level, int64_t row) {
-    return work.kept + (level * row_block_ + row) * tile_columns;
+    return work.kept + (level * blocks_.rows + row) * tile_columns;
   };
   task.addend_count = levels;
   const auto& multiply = task.columns > vector_lanes ? multiply_panel_rows : multiply_narrow_rows;
@@ -375,18 +362,18 @@ void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int6
 void RowProduct::run(const float* left, const float* right, float* out, const Epilogue& epilogue,
                      std::byte* scratch) const {
   const int64_t rows = lattice_.rows(), panels = divide_up(lattice_.columns, tile_columns);
-  const int64_t items = row_blocks_ * column_parts_, threads = compute_threads();
+  const int64_t items = blocks_.count * blocks_.column_parts, threads = compute_threads();
   const bool streams = streams_to(out);
   ItemShares shares(items, threads);
   parallel_for(threads, [&](int64_t thread) {
     for (int64_t item = shares.take(thread); item >= 0; item = shares.take(thread)) {
-      const int64_t row_begin = item / column_parts_ * row_block_;
-      const int64_t row_end = std::min(rows, row_begin + row_block_);
-      const int64_t part = item % column_parts_;
+      const int64_t row_begin = item / blocks_.column_parts * blocks_.rows;
+      const int64_t row_end = std::min(rows, row_begin + blocks_.rows);
+      const int64_t part = item % blocks_.column_parts;
       Workspace work = workspace(scratch, static_cast<int>(thread), streams);
       point_to_rows(left, out, row_begin, row_end, work);
-      multiply_block(row_end - row_begin, panels * part / column_parts_, panels * (part + 1) / column_parts_,
-                     right, epilogue, work);
+      multiply_block(row_end - row_begin, panels * part / blocks_.column_parts,
+                     panels * (part + 1) / blocks_.column_parts, right, epilogue, work);
     }
     if (streams) native::finish_streaming();
   });

@@ -7,6 +7,7 @@
 
 #include "cortado/kernels/lowering/ahead.h"
 #include "cortado/kernels/lowering/lattice.h"
+#include "cortado/kernels/lowering/partitions.h"
 
 namespace cortado::lowering {
 
@@ -58,7 +59,6 @@ class RowProduct {
   void block_depth();
   void add_depth_blocks(int part, int64_t begin, int64_t length);
   int kept_tiles() const;  // sums of parts, of each row
-  void block_rows();
   Workspace workspace(std::byte* scratch, int thread, bool streams) const;
   void point_to_rows(const float* left, float* out, int64_t row_begin, int64_t row_end,
                      Workspace& work) const;
@@ -76,9 +76,7 @@ class RowProduct {
   int64_t samples_ = 1;  // rows are in the order (sample / samples_, d, h, w, sample % samples_)
   std::optional<Lattice::Pitch> pitch_;
   std::vector<DepthBlock> depth_blocks_;
-  int64_t row_block_ = 1;  // rows of a block, a multiple of tile_rows
-  int64_t row_blocks_ = 1;
-  int64_t column_parts_ = 1;  // parts the panels are split in to occupy all threads
+  RowBlocks blocks_;
   std::vector<float> zeros_;
 };
 

@@ -106,21 +106,8 @@ RowProduct::RowProduct(const Rows& left, const Rows& out)
       out_(out),
       left_dense_(left.dense()),
       out_dense_(out.dense()),
-      panels_(lowering::divide_up(out.channels, tile_columns)) {
-  choose_blocks();
-}
-
-void RowProduct::choose_blocks() {
-  const int64_t tiles = lowering::divide_up(left_.count(), tile_rows), threads = compute_threads();
-  row_blocks_ = lowering::divide_up(left_.count(), max_row_block);
-  if (row_blocks_ >= threads) {
-    row_blocks_ = std::min(tiles, lowering::round_up(row_blocks_, threads));
-  } else {
-    column_parts_ = std::min(lowering::divide_up(threads, row_blocks_), panels_);
-  }
-  row_block_ = lowering::divide_up(tiles, row_blocks_) * tile_rows;
-  row_blocks_ = lowering::divide_up(left_.count(), row_block_);
-}
+      panels_(lowering::divide_up(out.channels, tile_columns)),
+      blocks_(lowering::blocks_of_rows(left.count(), tile_rows, max_row_block, panels_)) {}
 
 void RowProduct::point_to_rows(const bf16* left, bf16* out, Block& block) const {
   for (int64_t row = block.rows.begin; row < block.rows.end; ++row) {
@@ -172,13 +159,14 @@ void RowProduct::run(const bf16* left, const Word* right, bf16* out,
   const bool streams = out_dense_ && out_.channels % tile_columns == 0 &&
                        reinterpret_cast<uintptr_t>(out) % sizeof(Halves) == 0 &&
                        native::wants_streaming(out, out_.count() * out_.channels);
-  share_items(row_blocks_ * column_parts_, [&](int64_t, int64_t item) {
-    const int64_t row = item / column_parts_ * row_block_, part = item % column_parts_;
-    Block block{.rows = {row, std::min(left_.count(), row + row_block_)},
-                .panels = {panels_ * part / column_parts_, panels_ * (part + 1) / column_parts_},
-                .streams = streams,
-                .left = {},
-                .out = {}};
+  share_items(blocks_.count * blocks_.column_parts, [&](int64_t, int64_t item) {
+    const int64_t row = item / blocks_.column_parts * blocks_.rows, part = item % blocks_.column_parts;
+    Block block{
+        .rows = {row, std::min(left_.count(), row + blocks_.rows)},
+        .panels = {panels_ * part / blocks_.column_parts, panels_ * (part + 1) / blocks_.column_parts},
+        .streams = streams,
+        .left = {},
+        .out = {}};
     point_to_rows(left, out, block);
     multiply_block(block, right, epilogue);
     if (streams) native::finish_streaming();

@@ -23,7 +23,6 @@ class RowProduct {
  private:
   struct Block;
 
-  void choose_blocks();
   void point_to_rows(const bf16* left, bf16* out, Block& block) const;
   void multiply_panel(const Block& block, Range rows, int64_t panel, const Word* right,
                       const lowering::Epilogue& epilogue) const;
@@ -32,8 +31,7 @@ class RowProduct {
   Rows left_, out_;
   bool left_dense_, out_dense_;
   int64_t panels_;
-  int64_t row_block_ = 1, row_blocks_ = 0;  // rows of a block, a multiple of tile_rows
-  int64_t column_parts_ = 1;                // that panels are split in to occupy all threads
+  lowering::RowBlocks blocks_;
 };
 
 }  // namespace cortado::pairs
