@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <limits>
 
-#include "cortado/kernels/bf16_products.h"
+#include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/layers/convolution.h"
 
@@ -20,7 +20,7 @@ constexpr const char* native_gradients = "native gradients";
 class FewOutputs : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (!has_bf16_products()) GTEST_SKIP() << "no instructions for bf16 products";
+    if (!onednn::has_bf16_instructions()) GTEST_SKIP() << "no instructions for bf16 products";
   }
 };
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "cortado/base/compute_threads.h"
-#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/native/depthwise.h"
+#include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/layers/convolution.h"
 
@@ -109,7 +109,7 @@ TEST(MergedGroups, EqualReference) {
 
 // Some of the images are f32.
 TEST(MergedGroups, EqualReferenceInBf16) {
-  if (!has_bf16_products()) GTEST_SKIP() << "no instructions for bf16 products";
+  if (!onednn::has_bf16_instructions()) GTEST_SKIP() << "no instructions for bf16 products";
   int found = 0;
   for (unsigned number = 1000; number < 1075 && !::testing::Test::HasFailure(); ++number) {
     Draw draw(number);

@@ -280,8 +280,8 @@ TEST_F(OnednnBf16, Refuses) {
   EXPECT_EQ(make(apart).refusal, "");
 }
 
-TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
-  const bool has = onednn::has_bf16_instructions();
+TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIsFast) {
+  const bool has = has_fast_bf16_products();
   const LayerPtr forward = std::make_shared<Convolution>(convolution(16, {}));
   const LayerPtr transposed = std::make_shared<Deconvolution>(convolution(16, {}));
   const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 16});
@@ -292,18 +292,23 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIs) {
     if (has) {
       EXPECT_EQ(selection.implementation, "onednn");
     } else {
-      EXPECT_TRUE(std::ranges::count(selection.refusals, "onednn: no instructions for bf16 products"));
+      EXPECT_TRUE(std::ranges::any_of(selection.refusals, [](const std::string& refusal) {
+        return refusal == "onednn: no instructions for bf16 products" ||
+               refusal == "onednn: this processor's products of bf16 numbers are not the fastest";
+      }));
     }
   }
 }
 
-TEST(PrecisionWarnings, AreForBf16WithoutInstructionsForIt) {
-  EXPECT_TRUE(precision_warnings(Precision::f32, false).empty());
-  EXPECT_TRUE(precision_warnings(Precision::f32, true).empty());
-  EXPECT_TRUE(precision_warnings(Precision::bf16, true).empty());
-  EXPECT_NE(precision_warnings(Precision::bf16, false).at(0).find("stored in bf16 and computed in f32"),
-            std::string::npos);
-  EXPECT_EQ(precision_warnings(Precision::bf16).empty(), onednn::has_bf16_instructions());
+TEST(PrecisionWarnings, AreForBf16WithoutFastInstructionsForIt) {
+  for (const Bf16Products products : {Bf16Products::none, Bf16Products::slow, Bf16Products::dots})
+    EXPECT_TRUE(precision_warnings(Precision::f32, products).empty());
+  for (const Bf16Products products : {Bf16Products::dots, Bf16Products::tiles})
+    EXPECT_TRUE(precision_warnings(Precision::bf16, products).empty());
+  for (const Bf16Products products : {Bf16Products::none, Bf16Products::slow})
+    EXPECT_NE(precision_warnings(Precision::bf16, products).at(0).find("stored in bf16 and computed in f32"),
+              std::string::npos);
+  EXPECT_EQ(precision_warnings(Precision::bf16).empty(), has_fast_bf16_products());
 }
 
 }  // namespace

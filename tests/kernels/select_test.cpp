@@ -83,7 +83,10 @@ TEST(Select, TakesItsOwnKernelForNarrowPointwiseConvolutions) {
   EXPECT_EQ(implementation(rectified), "onednn");
   Task in_bf16 = task(16, 96);
   in_bf16.input_types = in_bf16.output_types = {ElementType::bf16};
-  EXPECT_EQ(implementation(in_bf16), has_bf16_products() ? "pairs" : "implicit-gemm");
+  const Bf16Products products = bf16_products();
+  EXPECT_EQ(implementation(in_bf16), products == Bf16Products::dots    ? "pairs"
+                                     : products == Bf16Products::tiles ? "onednn"
+                                                                       : "implicit-gemm");
 }
 
 // What today's image nets have between their products.

@@ -1,16 +1,38 @@
 #include "cortado/kernels/bf16_products.h"
 
 #include "cortado/kernels/onednn/engine.h"
+#include "cortado/kernels/pairs/dot_rate.h"
 
 namespace cortado {
 
-bool has_bf16_products() { return onednn::has_bf16_instructions(); }
+namespace {
 
-std::vector<std::string> precision_warnings(Precision precision, bool bf16_products) {
-  if (precision != Precision::bf16 || bf16_products) return {};
-  return {
-      "precision bf16: this processor has no instructions that multiply bf16 numbers; tensors are "
-      "stored in bf16 and computed in f32, which saves memory and messages, not time"};
+// Slow ones take the time of four multiply-adds, where two do the same; fast ones that of one or two.
+bool has_fast_dots() {
+  constexpr double least = 0.375;
+  return pairs::dots_for_a_multiply_add() >= least;
+}
+
+Bf16Products examine() {
+  if (!onednn::has_bf16_instructions()) return Bf16Products::none;
+  if (onednn::has_bf16_tiles()) return Bf16Products::tiles;
+  return has_fast_dots() ? Bf16Products::dots : Bf16Products::slow;
+}
+
+}  // namespace
+
+Bf16Products bf16_products() {
+  static const Bf16Products products = examine();
+  return products;
+}
+
+std::vector<std::string> precision_warnings(Precision precision, Bf16Products products) {
+  if (precision != Precision::bf16 || products >= Bf16Products::dots) return {};
+  const std::string why = products == Bf16Products::none
+                              ? "has no instructions that multiply bf16 numbers"
+                              : "multiplies bf16 numbers more slowly than f32 numbers";
+  return {"precision bf16: this processor " + why +
+          "; tensors are stored in bf16 and computed in f32, which saves memory and messages, not time"};
 }
 
 }  // namespace cortado

@@ -7,6 +7,7 @@
 #include "cortado/base/error.h"
 #include "cortado/base/nearest_name.h"
 #include "cortado/base/text.h"
+#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/blocked.h"
 #include "cortado/kernels/converted.h"
 #include "cortado/kernels/gpu/gpu.h"
@@ -46,7 +47,19 @@ struct Candidate {
 
 const std::vector<std::string_view> convolutions = {"Convolution", "Deconvolution"};
 
+// Whether kernels by bf16 instructions are passed over, which the processor has.
+bool passes_over(const Task& task, bool fast) {
+  return !task.all_f32() && bf16_products() != Bf16Products::none && !fast;
+}
+constexpr const char* slow_products = "this processor's products of bf16 numbers are not the fastest";
+
+KernelOffer make_fast_pairs(const Task& task) {
+  if (passes_over(task, bf16_products() == Bf16Products::dots)) return {nullptr, slow_products};
+  return make_pairs(task);
+}
+
 KernelOffer make_onednn(const Task& task) {
+  if (passes_over(task, has_fast_bf16_products())) return {nullptr, slow_products};
   if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
   if (task.layer().type() == "Deconvolution") return make_onednn_deconvolution(task);
   return make_onednn_inner_product(task);
@@ -144,7 +157,7 @@ const std::vector<Candidate>& candidates() {
       {{"Convolution"}, {"winograd-5x5", make_winograd_5x5}},
       {{"Convolution"}, {"winograd", make_winograd}},
       {.types = {"Convolution"}, .implementation = {"depthwise", make_native_depthwise}, .bf16 = true},
-      {.types = {"Convolution"}, .implementation = {"pairs", make_pairs}, .bf16 = true},
+      {.types = {"Convolution"}, .implementation = {"pairs", make_fast_pairs}, .bf16 = true},
       onednn_first ? onednn_convolutions : our_convolutions,
       onednn_first ? our_convolutions : onednn_convolutions,
       {{"InnerProduct"}, implicit_gemm},
@@ -258,7 +271,7 @@ Selection find_kernel(const Task& task, const std::string& kernels) {
     return selection.kernel != nullptr;
   };
   auto first_of_all = [&](bool converted) {
-    return std::ranges::any_of(candidates_for(task),
+    return std::ranges::any_of(candidates_for(converted ? in_f32(task) : task),
                                [&](const Candidate* candidate) { return offers(*candidate, converted); });
   };
   if (!first_of_all(false) && !task.all_f32()) first_of_all(true);

@@ -15,11 +15,17 @@ const dnnl::engine& engine() {
   return cpu;
 }
 
-bool has_bf16_instructions() {
-  const auto has = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
-  const auto wanted = static_cast<unsigned>(dnnl::cpu_isa::avx512_core_bf16);
-  return (has & wanted) == wanted;  // a bit for each set of instructions
+namespace {
+
+bool has(dnnl::cpu_isa wanted) {
+  const auto bits = static_cast<unsigned>(wanted);  // a bit for each set of instructions
+  return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
 }
+
+}  // namespace
+
+bool has_bf16_instructions() { return has(dnnl::cpu_isa::avx512_core_bf16); }
+bool has_bf16_tiles() { return has(dnnl::cpu_isa::avx512_core_amx); }
 
 dnnl::memory::data_type data_type(ElementType type) {
   ensure(type == ElementType::f32 || type == ElementType::bf16, "a type that oneDNN's kernels take");

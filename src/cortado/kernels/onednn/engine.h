@@ -14,6 +14,8 @@ const dnnl::engine& engine();
 
 // Whether oneDNN multiplies bf16 numbers by this processor's instructions for them.
 bool has_bf16_instructions();
+// Whether it does so tile by tile (AMX).
+bool has_bf16_tiles();
 
 // f32 or bf16.
 dnnl::memory::data_type data_type(ElementType type);

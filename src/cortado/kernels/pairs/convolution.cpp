@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "cortado/base/parallel_for.h"
-#include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/lowering/problem.h"
 #include "cortado/kernels/native/relu_mask.h"
+#include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/pairs/pairs.h"
 #include "cortado/kernels/pairs/right_operand.h"
 #include "cortado/kernels/pairs/row_product.h"
@@ -104,7 +104,7 @@ KernelOffer make_pairs(const Task& task) {
   if (task.input_type(0) != ElementType::bf16 || task.output_type(0) != ElementType::bf16)
     return {nullptr, "a tensor in f32"};
   if (has_few_channels(task)) return {nullptr, "few channels"};
-  if (!has_bf16_products()) return {nullptr, "no instructions for bf16 products"};
+  if (!onednn::has_bf16_instructions()) return {nullptr, "no instructions for bf16 products"};
   if (auto reason = chain_refusal(task); !reason.empty()) return {nullptr, reason};
   KernelOffer offer;
   const auto problem = lowering::convolution_problem(layer->options(), task.inputs[0], task.input_boxes[0],

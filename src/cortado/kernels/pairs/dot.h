@@ -14,7 +14,7 @@
 #include "cortado/kernels/lowering/ahead.h"
 
 // Code between these two may use the instructions for bf16 of AVX-512, whatever processor the program is
-// built for. Who calls it has asked has_bf16_products() (kernels/bf16_products.h).
+// built for. Who calls it has asked onednn::has_bf16_instructions().
 #ifdef __x86_64__
 #define CORTADO_BEGIN_PAIRS \
   _Pragma("GCC push_options") _Pragma("GCC target(\"avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,fma\")")

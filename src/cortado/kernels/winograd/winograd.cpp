@@ -49,7 +49,8 @@ Least least_of(const ConvolutionProblem& problem, int taps) {
   Least least;
   // oneDNN's bf16 instructions multiply twice as fast as f32's. (Between 13x13 windows, which fill 0.66, they
   // are 1.1 times as fast as F(4x4, 3x3).)
-  if (!problem.all_f32() && has_bf16_products()) least = {.channels = taps > 3 ? 48 : 64, .filling = 0.75};
+  if (!problem.all_f32() && has_fast_bf16_products())
+    least = {.channels = taps > 3 ? 48 : 64, .filling = 0.75};
   // Each group is a product of its own, small between few channels, and oneDNN's with AVX-512 are faster
   // there: 3 times so in 32 groups of 16 channels of 14x14 or of 32 channels of 7x7.
   if (problem.groups > 1 && __builtin_cpu_supports("avx512f")) {
