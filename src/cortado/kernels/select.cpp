@@ -10,6 +10,7 @@
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/blocked.h"
 #include "cortado/kernels/converted.h"
+#include "cortado/kernels/converted_blocks.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
@@ -53,9 +54,16 @@ bool passes_over(const Task& task, bool fast) {
 }
 constexpr const char* slow_products = "this processor's products of bf16 numbers are not the fastest";
 
+// Between few channels memory bounds even slow products, and f32 copies would be more of it.
+bool has_one_narrow_side(const Task& task) {
+  constexpr int64_t few = 32;
+  return std::min(task.inputs[0][1], task.outputs[0][1]) <= few;
+}
+
 KernelOffer make_fast_pairs(const Task& task) {
-  if (passes_over(task, bf16_products() == Bf16Products::dots)) return {nullptr, slow_products};
-  return make_pairs(task);
+  const bool fast = bf16_products() == Bf16Products::dots ||
+                    (bf16_products() == Bf16Products::slow && has_one_narrow_side(task));
+  return passes_over(task, fast) ? KernelOffer{nullptr, slow_products} : make_pairs(task);
 }
 
 KernelOffer make_onednn(const Task& task) {
@@ -216,7 +224,13 @@ bool knows_types(const Candidate& candidate, const Task& task) {
 KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
   if (!of_tensor_types(task)) return {nullptr, "tensors of other types than f32 and bf16"};
   KernelOffer offer = candidate.implementation.make(in_f32(task));
-  if (offer.kernel) offer.kernel = make_converted(std::move(offer.kernel), task);
+  if (!offer.kernel) return offer;
+  offer.kernel = make_converted(std::move(offer.kernel), task);
+  const std::optional<Task> block = candidate.for_gpu ? std::nullopt : block_of_samples(task);
+  if (!block) return offer;
+  if (KernelOffer part = candidate.implementation.make(in_f32(*block)); part.kernel)
+    offer.kernel = make_converted_in_blocks(std::move(offer.kernel),
+                                            make_converted(std::move(part.kernel), *block), task, *block);
   return offer;
 }
 
