@@ -36,9 +36,11 @@ Task samples_of(const Task& task, int64_t samples) {
   return block;
 }
 
+// oneDNN's, or ours where it refuses.
 KernelOffer make_onednn_products(const Task& task) {
-  return task.layer().type() == "Convolution" ? make_onednn_convolution(task)
-                                              : make_onednn_deconvolution(task);
+  const bool convolves = task.layer().type() == "Convolution";
+  KernelOffer offer = convolves ? make_onednn_convolution(task) : make_onednn_deconvolution(task);
+  return offer.kernel ? std::move(offer) : make_implicit_gemm(task);
 }
 
 using Make = KernelOffer (*)(const Task&);
