@@ -300,6 +300,15 @@ TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIsFast) {
   }
 }
 
+TEST(Bf16Products, AreTakenWhereTheyAreFaster) {
+  EXPECT_EQ(bf16_products_of(false, false, 0), Bf16Products::none);
+  EXPECT_EQ(bf16_products_of(true, false, 0.25),
+            Bf16Products::slow);  // four multiply-adds for the work of two
+  EXPECT_EQ(bf16_products_of(true, false, 0.5), Bf16Products::dots);
+  EXPECT_EQ(bf16_products_of(true, false, 1), Bf16Products::dots);
+  EXPECT_EQ(bf16_products_of(true, true, 0.25), Bf16Products::tiles);
+}
+
 TEST(PrecisionWarnings, AreForBf16WithoutFastInstructionsForIt) {
   for (const Bf16Products products : {Bf16Products::none, Bf16Products::slow, Bf16Products::dots})
     EXPECT_TRUE(precision_warnings(Precision::f32, products).empty());

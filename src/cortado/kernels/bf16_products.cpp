@@ -5,24 +5,20 @@
 
 namespace cortado {
 
-namespace {
-
-// Slow ones take the time of four multiply-adds, where two do the same; fast ones that of one or two.
-bool has_fast_dots() {
-  constexpr double least = 0.375;
-  return pairs::dots_for_a_multiply_add() >= least;
+Bf16Products bf16_products_of(bool instructions, bool tiles, double dots) {
+  // Slow ones take the time of four multiply-adds, where two do the same; fast ones that of one or two.
+  constexpr double fewest = 0.375;
+  if (!instructions) return Bf16Products::none;
+  if (tiles) return Bf16Products::tiles;
+  return dots >= fewest ? Bf16Products::dots : Bf16Products::slow;
 }
-
-Bf16Products examine() {
-  if (!onednn::has_bf16_instructions()) return Bf16Products::none;
-  if (onednn::has_bf16_tiles()) return Bf16Products::tiles;
-  return has_fast_dots() ? Bf16Products::dots : Bf16Products::slow;
-}
-
-}  // namespace
 
 Bf16Products bf16_products() {
-  static const Bf16Products products = examine();
+  static const Bf16Products products = [] {
+    const bool instructions = onednn::has_bf16_instructions(), tiles = onednn::has_bf16_tiles();
+    const double dots = instructions && !tiles ? pairs::dots_for_a_multiply_add() : 0;
+    return bf16_products_of(instructions, tiles, dots);
+  }();
   return products;
 }
 

@@ -15,6 +15,9 @@ enum class Bf16Products {
   tiles,  // AMX makes more, and more than vdpbf16ps
 };
 Bf16Products bf16_products();
+// Those of a processor that has instructions for them, AMX among these, and does so many vdpbf16ps in the
+// time of a multiply-add (kernels/pairs/dot_rate.h).
+Bf16Products bf16_products_of(bool instructions, bool tiles, double dots);
 
 // Whether kernels here use instructions for bf16 unasked. Where not, they multiply in f32.
 inline bool has_fast_bf16_products() { return bf16_products() >= Bf16Products::dots; }
