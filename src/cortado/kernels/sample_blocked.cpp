@@ -3,13 +3,13 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <type_traits>
 
 #include "cortado/base/element_type.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/base/sum_tree.h"
 #include "cortado/kernels/blocked.h"
-#include "cortado/kernels/moved.h"
 
 namespace cortado {
 namespace {
@@ -31,6 +31,13 @@ Place place_of(const Box& part, const Box& held, ElementType type) {
     row *= held[axis].size();
   }
   return {bytes_of((part[0].begin - held[0].begin) * row, type).count, false};
+}
+
+template <typename T>
+T* moved(T* memory, int64_t bytes) {
+  if (!memory) return nullptr;
+  using Byte = std::conditional_t<std::is_const_v<T>, const std::byte, std::byte>;
+  return reinterpret_cast<T*>(reinterpret_cast<Byte*>(memory) + bytes);
 }
 
 // One block: its kernel, and where its parts of the tensors lie.

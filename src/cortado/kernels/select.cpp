@@ -10,7 +10,6 @@
 #include "cortado/kernels/bf16_products.h"
 #include "cortado/kernels/blocked.h"
 #include "cortado/kernels/converted.h"
-#include "cortado/kernels/converted_blocks.h"
 #include "cortado/kernels/gpu/gpu.h"
 #include "cortado/kernels/gpu_libraries.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
@@ -224,13 +223,7 @@ bool knows_types(const Candidate& candidate, const Task& task) {
 KernelOffer converted_offer(const Candidate& candidate, const Task& task) {
   if (!of_tensor_types(task)) return {nullptr, "tensors of other types than f32 and bf16"};
   KernelOffer offer = candidate.implementation.make(in_f32(task));
-  if (!offer.kernel) return offer;
-  offer.kernel = make_converted(std::move(offer.kernel), task);
-  const std::optional<Task> block = candidate.for_gpu ? std::nullopt : block_of_samples(task);
-  if (!block) return offer;
-  if (KernelOffer part = candidate.implementation.make(in_f32(*block)); part.kernel)
-    offer.kernel = make_converted_in_blocks(std::move(offer.kernel),
-                                            make_converted(std::move(part.kernel), *block), task, *block);
+  if (offer.kernel) offer.kernel = make_converted(std::move(offer.kernel), task);
   return offer;
 }
 
