@@ -26,6 +26,7 @@ import subprocess
 import sys
 
 from cifar_images import padded_databases, unpack
+from papers.svg import draw
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
@@ -142,15 +143,17 @@ def mixed_losses(net, loss):
     return replaced(loss, MIXED.rstrip(), net)
 
 
-def tests_of(log):
-    """(iteration, accuracy) of the tests in a log; of an iteration that was tested twice, the later."""
-    tests = {}
-    for line in log.read_text().splitlines() if log.exists() else ():
-        event = json.loads(line)
-        for output in event.get("outputs", ()) if "test_net" in event else ():
-            if output["name"] == "accuracy":
-                tests[event["iteration"]] = output["value"]
-    return sorted(tests.items())
+def history(folder):
+    """Accuracies by iteration, and the seconds of all iterations. What a training that went on did again counts once."""
+    tests, seconds = {}, {}
+    for log in sorted(folder.glob("log*.jsonl"), key=lambda log: int(log.stem.removeprefix("log"))):
+        for line in log.read_text().splitlines():
+            event = json.loads(line)
+            if "test_net" in event:
+                tests |= {event["iteration"]: out["value"] for out in event["outputs"] if out["name"] == "accuracy"}
+            elif "seconds" in event:
+                seconds[event["iteration"]] = event["seconds"]
+    return {iteration: tests[iteration] for iteration in sorted(tests)}, sum(seconds.values())
 
 
 def solver_of(net, work, folder, seed):
@@ -172,8 +175,9 @@ def newest_snapshot(folder):
 
 
 def train(cortado, work, net, variant, seed, settings):
-    """Accuracy after the last iteration."""
-    folder = work / "_".join([net, *variant.replace("--", "").split(), f"seed{seed}"])
+    """The folder of the training, which is done."""
+    name = "_".join([net, *variant.replace("--", "").split(), f"seed{seed}"])
+    folder = work / name.replace(",", "x")  # --weights takes several files, with commas between
     folder.mkdir(exist_ok=True)
     solver, weights = solver_of(net, work, folder, seed)
     done = folder / "accuracy.json"
@@ -191,19 +195,42 @@ def train(cortado, work, net, variant, seed, settings):
         with open(folder / "output.txt", "a") as output:
             if subprocess.run(command, cwd=work, stdout=output, stderr=output).returncode:
                 sys.exit(f"{sys.argv[0]}: training failed; see the end of {output.name}")
-        tests = tests_of(log)
+        tests, _ = history(folder)
         if not tests:
             sys.exit(f"{sys.argv[0]}: {net} was never tested: its solver's max_iter is below its test_interval")
-        done.write_text(json.dumps(tests[-1]))
-    return json.loads(done.read_text())[1]
+        done.write_text(json.dumps(list(tests.items())[-1]))
+    return folder
 
 
-def write_out(path, table, rows):
-    """Prints the table, and writes it and the figures where a path is given."""
+def measured(folders, seeds):
+    """Of the trainings of a net, one a seed: accuracies at the end, accuracies after each part of the training, minutes."""
+    histories = [history(folder) for folder in folders]
+    return {"seeds": seeds, "accuracies": [list(tests.values())[-1] for tests, _ in histories],
+            "curves": [list(tests.items()) for tests, _ in histories],
+            "minutes": [seconds / 60 for _, seconds in histories]}
+
+
+def curves(rows):
+    """A picture of accuracies over parts of a training, a line for each training."""
+    names, points = [], {}
+    for row in rows:
+        for seed, curve in zip(row["seeds"], row["curves"]):
+            names.append(f"{row['net']} {row['variant']} seed {seed}".replace("  ", " "))
+            last = curve[-1][0]
+            for iteration, accuracy in curve:
+                points.setdefault(round(100 * iteration / last), {})[names[-1]] = f"{100 * accuracy:.2f}"
+    table = [{"% of the training": str(part), **dict.fromkeys(names), **points[part]} for part in sorted(points)]
+    return draw("Accuracy on the test images", table, kind="lines", x=("% of the training",), series=names, unit="%")
+
+
+def write_out(path, table, rows, picture=None):
+    """Prints the table, and writes it, the figures and a picture where a path is given."""
     print("\n".join(table))
     if path:
         path.with_suffix(".md").write_text("\n".join(table) + "\n")
         path.with_suffix(".json").write_text(json.dumps(rows, indent=1))
+        if picture:
+            path.with_suffix(".svg").write_text(picture)
 
 
 def main():
@@ -215,7 +242,7 @@ def main():
     parser.add_argument("--variants", nargs="+", default=["", "--precision bf16"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--set", action="append", default=[], dest="settings", help="as that of cortado train")
-    parser.add_argument("--out", type=pathlib.Path, help="write the table to OUT.md, the figures to OUT.json")
+    parser.add_argument("--out", type=pathlib.Path, help="write the table to OUT.md, figures to OUT.json, curves to OUT.svg")
     arguments = parser.parse_args()
     cortado, work = arguments.cortado.resolve(), arguments.work.resolve()
     prepare(cortado, arguments.data, work)
@@ -226,16 +253,16 @@ def main():
     rows = []
     for net in arguments.nets:
         for variant in arguments.variants:
-            accuracies = [train(cortado, work, net, variant, seed, arguments.settings) for seed in arguments.seeds]
-            rows.append({"net": net, "variant": variant, "seeds": arguments.seeds, "accuracies": accuracies})
-            print(net, variant or "(none)", accuracies, file=sys.stderr, flush=True)
-    table = ["| net | options | " + " | ".join(f"seed {seed}, %" for seed in arguments.seeds) + " | mean, % |",
-             "|---|---|" + "--:|" * (len(arguments.seeds) + 1)]
+            folders = [train(cortado, work, net, variant, seed, arguments.settings) for seed in arguments.seeds]
+            rows.append({"net": net, "variant": variant, **measured(folders, arguments.seeds)})
+            print(net, variant or "(none)", rows[-1]["accuracies"], file=sys.stderr, flush=True)
+    table = ["| net | options | " + " | ".join(f"seed {seed}, %" for seed in arguments.seeds) + " | mean, % | minutes a seed |",
+             "|---|---|" + "--:|" * (len(arguments.seeds) + 2)]
     for row in rows:
         cells = [f"{100 * accuracy:.2f}" for accuracy in row["accuracies"]]
         table.append(f"| {row['net']} | {row['variant'] or 'none'} | {' | '.join(cells)} | "
-                     f"{100 * statistics.mean(row['accuracies']):.2f} |")
-    write_out(arguments.out, table, rows)
+                     f"{100 * statistics.mean(row['accuracies']):.2f} | {statistics.mean(row['minutes']):.1f} |")
+    write_out(arguments.out, table, rows, curves(rows))
 
 
 if __name__ == "__main__":
