@@ -283,7 +283,7 @@ def otherwise(net, rate, sockets):
 @figure("channels", "table-1b", "Gains of table 1 on machines that are slower at what is cut", "table 1",
         picture={"kind": "bars", "x": ["GB/s between sockets", "rate when cut"], "series": [row[0] for row in PAPER["table-1"]["rows"]], "unit": "times"},
         note=lambda rows: "The paper calls the link between sockets significantly slower than NVLink and gives no figure: 32 GB/s is an estimate. It finds that cuDNN's convolutions lose rate "
-        "where they have few channels (its figure 3): here all convolutions of the net that is cut compute at this part of the rate that they have by sample. "
+        "where they have few channels (its figure 3). `rate when cut`: all convolutions of the net that is cut compute at this part of the rate that they have by sample. "
         f"The last line is the paper's. {nearest(rows)}")
 def table_1b():
     nets = {row[0]: (row[2], row[5]) for row in PAPER["table-1"]["rows"]}
@@ -298,7 +298,7 @@ def nearest(rows):
     nets = [row[0] for row in PAPER["table-1"]["rows"]]
     worst = {id(row): max(abs(float(row[net]) / float(paper[net]) - 1) for net in nets) for row in machines}
     best = min(machines, key=lambda row: worst[id(row)])
-    return (f"Nearest to all three is {best['GB/s between sockets']} GB/s with {best['rate when cut']} of the rate: within {100 * worst[id(best)]:.0f} %.")
+    return (f"Nearest to all three is {best['GB/s between sockets']} GB/s with rate {best['rate when cut']}: within {100 * worst[id(best)]:.0f} %.")
 
 
 if __name__ == "__main__":
