@@ -40,22 +40,28 @@ void narrow_tensor(void* stream, const Copy& copy, const float* f32, float* tens
   });
 }
 
-// Scratch: the inner kernel's, then a copy of each tensor, and of each gradient, that is not f32.
+// Scratch: the inner kernel's, then a copy of each tensor that is not f32. A gradient's copy lies where the
+// tensor's does, unless one pass works on both.
 class ConvertedKernel : public ForwardingKernel {
  public:
   ConvertedKernel(std::unique_ptr<Kernel> inner_kernel, const Task& task)
       : ForwardingKernel(std::move(inner_kernel)) {
     bytes_ = aligned(inner().scratch_bytes().count);
+    reads_ = inner().backward_reads();
+    // Where the backward pass is split, what computes the gradients of the inputs reads no inputs.
+    reads_beside_gradients_ = {.inputs = reads_.inputs && !task.layer().splits_backward(),
+                               .outputs = reads_.outputs};
     const bool learns = task.has_backward();
     for (int i = 0; i < std::ssize(task.input_boxes); ++i) {
-      const int64_t elements = task.local_input(i).size();
-      inputs_.push_back(place(task.input_type(i), elements));
-      input_gradients_.push_back(learns ? place(task.input_type(i), elements) : Copy{});
+      inputs_.push_back(place(task.input_type(i), task.local_input(i).size()));
+      const bool own = learns && reads_beside_gradients_.inputs;
+      input_gradients_.push_back(own ? place(inputs_.back().type, inputs_.back().elements) : inputs_.back());
     }
     for (int k = 0; k < std::ssize(task.output_boxes); ++k) {
       const int64_t elements = task.local_output(k).size();
       outputs_.push_back(place(task.output_type(k), elements));
-      output_gradients_.push_back(learns ? place(task.output_type(k), elements) : Copy{});
+      const bool own = learns && reads_beside_gradients_.outputs;
+      output_gradients_.push_back(own ? place(task.output_type(k), elements) : outputs_.back());
       gradient_elements_.push_back(elements);
     }
   }
@@ -75,17 +81,17 @@ class ConvertedKernel : public ForwardingKernel {
     narrow(arguments.stream, f32.outputs, outputs_, arguments.outputs);
   }
   void backward_partial(const Arguments& arguments) override {
-    Arguments f32 = backward_arguments(arguments);
+    Arguments f32 = backward_arguments(arguments, reads_beside_gradients_);
     inner().backward_partial(f32);
     keep_output_gradients(f32, arguments);
   }
   void backward_weights(const Arguments& arguments) override {
-    Arguments f32 = backward_arguments(arguments);
+    Arguments f32 = backward_arguments(arguments, reads_);
     inner().backward_weights(f32);
     keep_output_gradients(f32, arguments);
   }
   void backward(const Arguments& arguments) override {
-    Arguments f32 = backward_arguments(arguments);
+    Arguments f32 = backward_arguments(arguments, reads_beside_gradients_);
     if (inner().passes_output_gradient()) {
       for (float*& gradient : f32.input_gradients)
         if (gradient) gradient = f32.output_gradients[0];
@@ -139,9 +145,8 @@ class ConvertedKernel : public ForwardingKernel {
     redirect(f32.outputs, outputs_, arguments);
     return f32;
   }
-  Arguments backward_arguments(const Arguments& arguments) const {
+  Arguments backward_arguments(const Arguments& arguments, BackwardReads reads) const {
     Arguments f32 = arguments;
-    const BackwardReads reads = inner().backward_reads();
     if (reads.inputs) widen(f32.inputs, inputs_, arguments);
     if (reads.outputs) widen(f32.outputs, outputs_, arguments);
     widen(f32.output_gradients, output_gradients_, arguments);
@@ -153,6 +158,8 @@ class ConvertedKernel : public ForwardingKernel {
       narrow(arguments.stream, f32.output_gradients, output_gradients_, arguments.output_gradients);
   }
 
+  BackwardReads reads_;                   // of the whole backward pass
+  BackwardReads reads_beside_gradients_;  // of the pass that writes the gradients of the inputs
   std::vector<Copy> inputs_, outputs_, input_gradients_, output_gradients_;  // per tensor of the task
   std::vector<int64_t> gradient_elements_;                                   // per output
   int64_t bytes_ = 0;
