@@ -280,11 +280,19 @@ TEST_F(OnednnBf16, Refuses) {
   EXPECT_EQ(make(apart).refusal, "");
 }
 
+// 26 products for each element of an image and its 64 feature maps: less than their conversions take.
+TEST(OnednnBf16Choice, IsNativeBetweenFewChannelsWhereTheProcessorIsSlow) {
+  const Task task = of_types(chain_task({std::make_shared<Convolution>(convolution(64, {}))}, {2, 3, 16, 16}),
+                             narrow, narrow);
+  const bool converted = select_kernel(task).kernel->name().ends_with(", converted");
+  EXPECT_EQ(converted, bf16_products() == Bf16Products::none);
+}
+
 TEST(OnednnBf16Choice, IsNativeWhereTheProcessorIsFast) {
   const bool has = has_fast_bf16_products();
   const LayerPtr forward = std::make_shared<Convolution>(convolution(16, {}));
   const LayerPtr transposed = std::make_shared<Deconvolution>(convolution(16, {}));
-  const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 16});
+  const LayerPtr product = std::make_shared<InnerProduct>(InnerProductOptions{.num_output = 64});
   for (const LayerPtr& layer : {forward, transposed, product}) {
     const Task task = of_types(chain_task({layer, relu()}, {2, 16, 8, 8}), narrow, narrow);
     const Selection selection = select_kernel(task);

@@ -53,20 +53,25 @@ bool passes_over(const Task& task, bool fast) {
 }
 constexpr const char* slow_products = "this processor's products of bf16 numbers are not the fastest";
 
-// Between few channels memory bounds even slow products, and f32 copies would be more of it.
-bool has_one_narrow_side(const Task& task) {
-  constexpr int64_t few = 32;
-  return std::min(task.inputs[0][1], task.outputs[0][1]) <= few;
+// Whether the layer makes so few products for each element that memory bounds even slow ones, and f32 copies
+// would be more of it.
+bool makes_few_products(const Task& task) {
+  constexpr double few = 32;
+  const double products = task.layer().forward_flops(task.inputs, task.outputs).count / 2;
+  return products <= few * static_cast<double>(task.inputs[0].size() + task.outputs[0].size());
+}
+
+bool slow_products_pay(const Task& task) {
+  return bf16_products() == Bf16Products::slow && makes_few_products(task);
 }
 
 KernelOffer make_fast_pairs(const Task& task) {
-  const bool fast = bf16_products() == Bf16Products::dots ||
-                    (bf16_products() == Bf16Products::slow && has_one_narrow_side(task));
+  const bool fast = bf16_products() == Bf16Products::dots || slow_products_pay(task);
   return passes_over(task, fast) ? KernelOffer{nullptr, slow_products} : make_pairs(task);
 }
 
 KernelOffer make_onednn(const Task& task) {
-  if (passes_over(task, has_fast_bf16_products())) return {nullptr, slow_products};
+  if (passes_over(task, has_fast_bf16_products() || slow_products_pay(task))) return {nullptr, slow_products};
   if (task.layer().type() == "Convolution") return make_onednn_convolution(task);
   if (task.layer().type() == "Deconvolution") return make_onednn_deconvolution(task);
   return make_onednn_inner_product(task);

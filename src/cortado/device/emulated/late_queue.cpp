@@ -45,13 +45,13 @@ LateQueue::~LateQueue() {
 void LateQueue::copy_in(std::byte* device, const std::byte* host, Bytes size) {
   require_no_capture();
   std::byte* to = device_.for_kernels(device);
-  add({[=] { std::memcpy(to, host, static_cast<size_t>(size.count)); }});
+  if (size.count > 0) add({[=] { std::memcpy(to, host, static_cast<size_t>(size.count)); }});
 }
 
 void LateQueue::copy_out(std::byte* host, const std::byte* device, Bytes size) {
   require_no_capture();
   const std::byte* from = device_.for_kernels(device);
-  add({[=] { std::memcpy(host, from, static_cast<size_t>(size.count)); }});
+  if (size.count > 0) add({[=] { std::memcpy(host, from, static_cast<size_t>(size.count)); }});
 }
 
 void LateQueue::fill(float* device, float value, int64_t count) {
