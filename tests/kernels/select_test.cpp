@@ -62,7 +62,7 @@ TEST(Select, LeavesNarrowGroupsToOneDnn) {
   EXPECT_EQ(select_kernel(task, "implicit-gemm").implementation, "implicit-gemm");
 }
 
-TEST(Select, TakesItsOwnKernelForNarrowPointwiseConvolutions) {
+TEST(Select, TakesItsOwnKernelForPointwiseConvolutionsOfFewChannelsOrManyWeights) {
   if (lowering::vector_lanes < 16) GTEST_SKIP() << "built without AVX-512";
   const auto task = [](int64_t channels, int64_t outputs, int64_t kernel = 1, int64_t stride = 1) {
     const LayerPtr layer = std::make_shared<Convolution>(
@@ -73,6 +73,9 @@ TEST(Select, TakesItsOwnKernelForNarrowPointwiseConvolutions) {
   EXPECT_EQ(implementation(task(16, 96)), "implicit-gemm");
   EXPECT_EQ(implementation(task(96, 32)), "implicit-gemm");
   EXPECT_EQ(implementation(task(256, 128)), "implicit-gemm");
+  EXPECT_EQ(implementation(task(512, 2048)), "implicit-gemm");
+  EXPECT_EQ(implementation(task(512, 1024)), "onednn");
+  EXPECT_EQ(implementation(task(1040, 1040)), "onednn");
   EXPECT_EQ(implementation(task(96, 48)), "onednn");
   EXPECT_EQ(implementation(task(256, 160)), "onednn");
   EXPECT_EQ(implementation(task(96, 4)), "onednn");

@@ -86,17 +86,20 @@ bool has_narrow_groups(const Task& task) {
 }
 
 // Whether a pointwise convolution in f32, without a ReLU after it, has few channels on one side, so that
-// memory bounds it: more where channels fill panels. The layer alone says so.
-bool is_narrow_pointwise(const Task& task) {
+// memory bounds it (more where channels fill panels), or more weights than a core's own cache holds. The
+// layer alone says so.
+bool suits_our_products(const Task& task) {
   constexpr int64_t fewest = 8, most = 32, most_in_panels = 128;  // channels
+  constexpr int64_t many = 1 << 20;                               // weights
   const ConvolutionOptions* options = convolution_options(task.layer());
   if (!options || options->group > 1 || task.layer().type() != "Convolution") return false;
   if (!task.all_f32() || task.layers.size() > 1) return false;
   const int64_t inputs = task.inputs[0][1], outputs = task.outputs[0][1],
                 channels = std::min(inputs, outputs);
   const bool in_panels = inputs % lowering::tile_columns == 0 && outputs % lowering::tile_columns == 0;
+  const bool narrow = fewest <= channels && channels <= (in_panels ? most_in_panels : most);
   const Window window = options->resolve(task.inputs[0].rank());
-  return fewest <= channels && channels <= (in_panels ? most_in_panels : most) &&
+  return (narrow || (in_panels && inputs * outputs >= many)) &&
          std::ranges::all_of(window, [](const WindowAxis& axis) {
            return axis.kernel == 1 && axis.stride == 1 && axis.pad == 0;
          });
@@ -157,7 +160,7 @@ const std::vector<Candidate>& candidates() {
                                    .after_next = onednn_first ? nullptr : has_narrow_groups};
   Candidate onednn_convolutions = of_onednn(convolutions);
   constexpr bool with_avx512 = lowering::vector_lanes == 16;  // the program, not only the processor
-  onednn_convolutions.after_next = onednn_first && with_avx512 ? is_narrow_pointwise : nullptr;
+  onednn_convolutions.after_next = onednn_first && with_avx512 ? suits_our_products : nullptr;
   using lowering::Blas;
   using lowering::LoweringType;
   static const std::vector<Candidate> list = {
