@@ -346,6 +346,14 @@ TEST(CutTraining, RandomNetsInBf16TrainAsOnOneRankAndAsInF32) {
   EXPECT_GT(narrow, 20);
 }
 
+// A convolution cut along its sum gives addends in f32, and `replicate` its whole gradient from bf16: both hold
+// the weights in one order.
+TEST(CutTraining, WholeGradientsOfSumsInBf16LieAsTheParameterDoes) {
+  constexpr int seed = 1322, ranks = 8;  // such a net and strategy
+  const Network net = testing::random_layers_net(seed).in(Precision::bf16);
+  EXPECT_NO_THROW(train(net, random_strategy(seed, net, ranks), ranks, false, 1e-3, ""));
+}
+
 // The strategy with `precision` in the rules that `takes` tells by their number.
 Strategy with_precision(Strategy strategy, Precision precision, const std::function<bool(size_t)>& takes) {
   for (size_t rule = 0; rule < strategy.rules.size(); ++rule)

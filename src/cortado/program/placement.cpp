@@ -225,6 +225,8 @@ class Placer {
     const ValueIndex outputs =
         add_value(tensor, network_.tensors()[tensor].name + " of all", cut.replicas_domain, placed);
     placement_.values[outputs].partial = true;
+    // The kernels of both operations hold the weights in one order where their tensors have the same types.
+    placement_.values[outputs].type = placement_.values[placement_.operations[layer].outputs[0]].type;
     placement_.operations[placed].outputs = {outputs};
     const OperationIndex gather = add_movement(Operation::Kind::sum, index, outputs);
     placement_.operations[gather].gradients = Gradients::only;
