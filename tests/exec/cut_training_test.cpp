@@ -346,8 +346,8 @@ TEST(CutTraining, RandomNetsInBf16TrainAsOnOneRankAndAsInF32) {
   EXPECT_GT(narrow, 20);
 }
 
-// A convolution cut along its sum gives addends in f32, and `replicate` its whole gradient from bf16: both hold
-// the weights in one order.
+// A convolution cut along its sum gives addends in f32, and `replicate` its whole gradient from bf16: both
+// hold the weights in one order.
 TEST(CutTraining, WholeGradientsOfSumsInBf16LieAsTheParameterDoes) {
   constexpr int seed = 1322, ranks = 8;  // such a net and strategy
   const Network net = testing::random_layers_net(seed).in(Precision::bf16);
