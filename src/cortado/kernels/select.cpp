@@ -61,9 +61,8 @@ bool makes_few_products(const Task& task) {
   return products <= few * static_cast<double>(task.inputs[0].size() + task.outputs[0].size());
 }
 
-// Of images and vectors: oneDNN gave a random net of volumes losses that are not finite.
 bool slow_products_pay(const Task& task) {
-  return bf16_products() == Bf16Products::slow && task.inputs[0].rank() <= 4 && makes_few_products(task);
+  return bf16_products() == Bf16Products::slow && makes_few_products(task);
 }
 
 KernelOffer make_fast_pairs(const Task& task) {

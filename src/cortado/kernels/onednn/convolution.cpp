@@ -80,12 +80,30 @@ bool meets_image(const Window& window, const Box& image, const Box& windows) {
   return true;
 }
 
+// Whether the axis's windows begin before the image and end after it, and none lies within.
+bool none_within(const WindowAxis& axis, Range held, Range local) {
+  const auto within = [&](int64_t place) {
+    return axis.first(place) >= held.begin && axis.first(place) + axis.extent() <= held.end;
+  };
+  for (int64_t place = local.begin; place < local.end; ++place)
+    if (within(place)) return false;
+  return axis.first(local.begin) < held.begin && axis.first(local.end - 1) + axis.extent() > held.end;
+}
+
 // Why oneDNN 2.6 does not make, or makes wrongly, the gradient of the weights from factors in bf16. Empty: it
 // makes it right.
 std::string flaw_of_bf16_gradient(const Window& window, const Box& image, const Box& windows) {
   if (!meets_image(window, image, windows)) return "weights that meet only padding";
-  const bool dilated = std::ranges::any_of(window, [](const WindowAxis& axis) { return axis.dilation > 1; });
-  return window.size() == 3 && dilated ? "a gradient of dilated 3-D weights" : "";
+  const int last = windows.rank() - 1;
+  if (image[1].size() == 1 && windows[last].size() == 1 && window.back().stride > 1)
+    return "a gradient of one place of one channel";
+  if (window.size() < 3) return "";
+  if (std::ranges::any_of(window, [](const WindowAxis& axis) { return axis.dilation > 1; }))
+    return "a gradient of dilated 3-D weights";
+  const bool strided = window[0].stride > 1;
+  return strided && none_within(window[0], image[2], windows[2])
+             ? "a gradient of volumes' windows none of which is whole"
+             : "";
 }
 
 // The kernel of a window that slides over `image`.
