@@ -157,6 +157,7 @@ const std::vector<Candidate>& candidates() {
   const Implementation implicit_gemm{"implicit-gemm", make_implicit_gemm};
   const Candidate our_convolutions{.types = convolutions,
                                    .implementation = implicit_gemm,
+                                   .bf16 = true,
                                    .after_next = onednn_first ? nullptr : has_narrow_groups};
   Candidate onednn_convolutions = of_onednn(convolutions);
   constexpr bool with_avx512 = lowering::vector_lanes == 16;  // the program, not only the processor

@@ -5,6 +5,7 @@
 
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/lowering/typed_vectors.h"
 
 namespace cortado::lowering {
 
@@ -14,7 +15,9 @@ ConvolutionProducts implicit_products(const ConvolutionProblem& problem) {
 }
 
 GatherProduct::GatherProduct(const ConvolutionProblem& problem)
-    : problem_(problem), panels_(problem), product_(problem.gather_lattice(), problem.image_parts) {}
+    : problem_(problem),
+      panels_(problem),
+      product_(problem.gather_lattice(), problem.image_parts, {problem.image_type, problem.window_type}) {}
 
 void GatherProduct::run(const float* image, const float* weight, float* windows, const Epilogue& epilogue,
                         std::byte* scratch) const {
@@ -55,7 +58,10 @@ SpreadProduct::SpreadProduct(const ConvolutionProblem& problem) : problem_(probl
       empty = empty || axes[i].axis.rows <= 0;
     }
     if (empty) continue;
-    Class part{RowProduct(lattice, problem.window_parts), {}, image_offset, right_elements_};
+    Class part{RowProduct(lattice, problem.window_parts, {problem.window_type, problem.image_type}),
+               {},
+               image_offset,
+               right_elements_};
     for (int64_t kd : axes[0].taps)
       for (int64_t kh : axes[1].taps)
         for (int64_t kw : axes[2].taps) part.taps.push_back((kd * h.kernel + kh) * w.kernel + kw);
@@ -98,13 +104,17 @@ void SpreadProduct::run(const float* windows, const float* weight, float* image,
     for (const Class& part : classes_) {
       repack(weight + group * panels_.group_elements(), part, right + part.right_offset);
       part.product.run(windows + group * problem_.window_channels, right + part.right_offset,
-                       image + first_channel + part.image_offset, epilogue.from_channel(first_channel), rest);
+                       from_element(image, problem_.image_type, first_channel + part.image_offset),
+                       epilogue.from_channel(first_channel), rest);
     }
   }
 }
 
 CorrelateProduct::CorrelateProduct(const ConvolutionProblem& problem)
-    : problem_(problem), panels_(problem), product_(problem.gather_lattice(), problem.all_window_channels) {}
+    : problem_(problem),
+      panels_(problem),
+      product_(problem.gather_lattice(), problem.all_window_channels,
+               {problem.image_type, problem.window_type}) {}
 
 void CorrelateProduct::run(const WeightProduct::Operands& operands, float* weight_gradient,
                            float* bias_gradient, std::byte* scratch) const {

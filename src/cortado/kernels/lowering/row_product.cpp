@@ -9,7 +9,8 @@
 #include "cortado/base/item_shares.h"
 #include "cortado/base/parallel_for.h"
 #include "cortado/kernels/lowering/microkernel.h"
-#include "cortado/kernels/native/simd.h"
+#include "cortado/kernels/lowering/typed_vectors.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado::lowering {
 
@@ -51,7 +52,8 @@ void rectify_tile(Tile<Rows, Vectors>& tile, float slope) {
     }
 }
 
-template <int Rows, int Vectors>
+// `Out` is what the task's `out` holds. Of bf16 it holds results alone.
+template <typename Out, int Rows, int Vectors>
 void multiply_tile(const TileTask& task) {
   Tile<Rows, Vectors> tile;
   const int last = task.columns - (Vectors - 1) * vector_lanes;  // columns of the last vector
@@ -60,7 +62,7 @@ void multiply_tile(const TileTask& task) {
     tile.set_rows(task.start);
     for (int r = 0; r < Rows && !task.streams; ++r)  // fetched while the sums are made
       for (int v = 0; v < Vectors; ++v)
-        __builtin_prefetch(task.out[r] + task.first_column + v * vector_lanes, 1);
+        __builtin_prefetch(reinterpret_cast<Out*>(task.out[r]) + task.first_column + v * vector_lanes, 1);
   } else if (task.from) {
     for (int r = 0; r < Rows; ++r) tile.load_row(r, task.from + r * tile_columns);
   } else {
@@ -87,26 +89,34 @@ void multiply_tile(const TileTask& task) {
   }
   if (task.rectify) rectify_tile(tile, task.slope);
   for (int r = 0; r < Rows; ++r) {
-    float* to = task.out[r] + task.first_column;
+    Out* to = reinterpret_cast<Out*>(task.out[r]) + task.first_column;
     if (task.streams) {
-      for (int v = 0; v < Vectors; ++v) native::stream(to + v * vector_lanes, tile.value[r][v]);
+      for (int v = 0; v < Vectors; ++v) stream(to + v * vector_lanes, tile.value[r][v]);
     } else if (whole) {
-      tile.store_row(r, to);
+      for (int v = 0; v < Vectors; ++v) store(to + v * vector_lanes, tile.value[r][v]);
     } else {
-      tile.store_part(r, to, last);
+      for (int v = 0; v < Vectors - 1; ++v) store(to + v * vector_lanes, tile.value[r][v]);
+      store_first(to + (Vectors - 1) * vector_lanes, tile.value[r][Vectors - 1], last);
     }
   }
 }
 
 using TileFunction = void (*)(const TileTask&);
-template <int Vectors, int... I>
-constexpr std::array<TileFunction, sizeof...(I) + 1> tile_functions(std::integer_sequence<int, I...>) {
-  return {nullptr, multiply_tile<I + 1, Vectors>...};
+using TileFunctions = std::array<TileFunction, tile_rows + 1>;
+template <typename Out, int Vectors, int... I>
+constexpr TileFunctions tile_functions(std::integer_sequence<int, I...>) {
+  return {nullptr, multiply_tile<Out, I + 1, Vectors>...};
 }
-constexpr auto multiply_panel_rows =
-    tile_functions<tile_vectors>(std::make_integer_sequence<int, tile_rows>());
-// Of panels of which only the first vector has columns.
-constexpr auto multiply_narrow_rows = tile_functions<1>(std::make_integer_sequence<int, tile_rows>());
+template <typename Out, int Vectors>
+constexpr TileFunctions multiply_panel_rows =
+    tile_functions<Out, Vectors>(std::make_integer_sequence<int, tile_rows>());
+
+// The functions for a panel of which so many columns are no padding.
+const TileFunctions& tile_functions_of(ElementType out, int columns) {
+  return with_tensor_type(out, [&]<typename Out>() -> const TileFunctions& {
+    return columns > vector_lanes ? multiply_panel_rows<Out, tile_vectors> : multiply_panel_rows<Out, 1>;
+  });
+}
 
 // The share of the taps of all points of an axis that read nothing of the left tensor; `run`: positions read.
 double share_outside(const LatticeAxis& axis, int64_t run) {
@@ -127,17 +137,20 @@ struct RowProduct::Workspace {
   float** out;         // [row]
   float* kept;         // [level][row][tile_columns]
   float* border;       // copies of runs that cross the border of the left tensor
+  float* widened;      // [row][depth], of a left tensor in bf16
   bool streams;        // whether the output is written past the caches
 };
 
-RowProduct::RowProduct(Lattice lattice, int parts)
+RowProduct::RowProduct(Lattice lattice, int parts, Types types)
     : lattice_(std::move(lattice)),
       parts_(parts),
+      types_(types),
       pitch_(lattice_.pitch()),
       zeros_(lattice_.depth + tile_columns) {
   ensure(std::has_single_bit(static_cast<unsigned>(parts)) && lattice_.depth % parts == 0 &&
              kept_tiles() <= max_part_levels && (parts == 1 || lattice_.run == 1),
          "a depth of equal parts");
+  ensure(types_.left == ElementType::f32 || (lattice_.taps() <= 1 && lattice_.run == 1), "one tap in bf16");
   order_rows();
   block_depth();
   blocks_ =
@@ -155,13 +168,13 @@ void RowProduct::order_rows() {
 
 // A tile writes whole cache lines, each once, of a tensor that no cache holds.
 bool RowProduct::streams_to(const float* out) const {
-  constexpr int64_t line = 64 / int64_t{sizeof(float)};
+  const int64_t line = 64 / size_of(types_.out);
   const auto& [d, h, w] = lattice_.axis;
   for (const int64_t stride : {lattice_.out_batch_stride, d.out_stride, h.out_stride, w.out_stride})
     if (stride % line != 0) return false;
-  return depth_blocks_.size() == 1 && lattice_.columns % line == 0 &&
-         reinterpret_cast<uintptr_t>(out) % 64 == 0 &&
-         native::wants_streaming(out, lattice_.rows() * lattice_.columns);
+  const bool once = depth_blocks_.size() == 1 || kept_tiles() > 0;
+  return once && lattice_.columns % line == 0 && reinterpret_cast<uintptr_t>(out) % 64 == 0 &&
+         lattice_.rows() * lattice_.columns * size_of(types_.out) >= native::streaming_bytes;
 }
 
 void RowProduct::block_depth() {
@@ -193,12 +206,20 @@ void RowProduct::add_depth_blocks(int part, int64_t begin, int64_t length) {
 }
 
 // One for each level of the tree, and one for the part that is being summed.
-int RowProduct::kept_tiles() const { return parts_ == 1 ? 0 : std::bit_width(static_cast<unsigned>(parts_)); }
+int RowProduct::kept_tiles() const {
+  if (parts_ > 1) return std::bit_width(static_cast<unsigned>(parts_));
+  return types_.out != ElementType::f32 && depth_blocks_.size() > 1 ? 1 : 0;
+}
+
+// Floats of a row's widened copy: whole cache lines.
+int64_t RowProduct::widened_depth() const {
+  return types_.left == ElementType::f32 ? 0 : round_up(lattice_.depth, vector_lanes);
+}
 
 size_t RowProduct::scratch_bytes() const {
   const int64_t pointers = blocks_.rows * (lattice_.taps() + 1);
   const int64_t border = lattice_.run > 1 ? blocks_.rows * lattice_.taps() * lattice_.depth : 0;
-  const int64_t floats = border + kept_tiles() * blocks_.rows * tile_columns;
+  const int64_t floats = border + (kept_tiles() * tile_columns + widened_depth()) * blocks_.rows;
   return compute_threads() * round_up(pointers * sizeof(void*) + floats * sizeof(float), 64);
 }
 
@@ -208,7 +229,27 @@ RowProduct::Workspace RowProduct::workspace(std::byte* scratch, int thread, bool
   own += blocks_.rows * lattice_.taps() * sizeof(float*);
   auto** out = reinterpret_cast<float**>(own);
   auto* kept = reinterpret_cast<float*>(own + blocks_.rows * sizeof(float*));
-  return {left, out, kept, kept + kept_tiles() * blocks_.rows * tile_columns, streams};
+  float* rest = kept + kept_tiles() * blocks_.rows * tile_columns;
+  return {left, out, kept, rest, rest, streams};
+}
+
+const float* RowProduct::left_at(const float* left, int64_t element) const {
+  return from_element(left, types_.left, element);
+}
+float* RowProduct::out_at(float* out, int64_t element) const {
+  return from_element(out, types_.out, element);
+}
+
+// Of the rows that read of the left tensor. Those that read zeros have floats.
+void RowProduct::widen_rows(int64_t row_count, Workspace& work) const {
+  if (lattice_.taps() == 0) return;
+  for (int64_t row = 0; row < row_count; ++row) {
+    const float*& left = work.left[row];
+    if (!left || left == zeros_.data()) continue;
+    float* const copy = work.widened + row * widened_depth();
+    widen(elements<bf16>(left), copy, lattice_.depth);
+    left = copy;
+  }
 }
 
 // A zero-padded copy of the run that begins at `position` (outside [0, extent - run]) of a w line.
@@ -216,7 +257,6 @@ const float* RowProduct::border_run(const float* line, int64_t position, Workspa
   const LatticeAxis& w = lattice_.axis[2];
   const int64_t begin = std::max<int64_t>(0, position), end = std::min(w.extent, position + lattice_.run);
   if (begin >= end) return zeros_.data();
-  if (lattice_.run == 1) return line + position * w.left_stride;
   float* copy = work.border;
   work.border += lattice_.depth;
   std::fill(copy, copy + lattice_.depth, 0.0f);
@@ -229,8 +269,8 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
                                Workspace& work) const {
   if (pitch_) {
     for (int64_t row = row_begin; row < row_end; ++row) {
-      work.left[row - row_begin] = left + row * pitch_->left;
-      work.out[row - row_begin] = out + row * pitch_->out;
+      work.left[row - row_begin] = left_at(left, row * pitch_->left);
+      work.out[row - row_begin] = out_at(out, row * pitch_->out);
     }
     return;
   }
@@ -245,23 +285,25 @@ void RowProduct::point_to_rows(const float* left, float* out, int64_t row_begin,
   int64_t id = point / w.rows / h.rows, ih = point / w.rows % h.rows, iw = point % w.rows;
   for (int64_t row = 0; row < row_end - row_begin; ++row) {
     const float** entry = work.left + row / tile_rows * taps * tile_rows + row % tile_rows;
-    const float* image = left + n * lattice_.left_batch_stride;
+    const float* image = left_at(left, n * lattice_.left_batch_stride);
     for (int64_t od : d.offset) {
       const int64_t pd = id * d.step + od;
       for (int64_t oh : h.offset) {
         const int64_t ph = ih * h.step + oh;
         const bool outside = pd < 0 || pd >= d.extent || ph < 0 || ph >= h.extent;
-        const float* line = image + pd * d.left_stride + ph * h.left_stride;
+        const float* line = left_at(image, pd * d.left_stride + ph * h.left_stride);
         for (int64_t ow : w.offset) {
           const int64_t pw = iw * w.step + ow;
           const bool inside = pw >= 0 && pw + lattice_.run <= w.extent;
-          *entry = outside ? zeros_.data() : inside ? line + pw * w.left_stride : border_run(line, pw, work);
+          *entry = outside  ? zeros_.data()
+                   : inside ? left_at(line, pw * w.left_stride)
+                            : border_run(line, pw, work);
           entry += tile_rows;
         }
       }
     }
-    work.out[row] =
-        out + n * lattice_.out_batch_stride + id * d.out_stride + ih * h.out_stride + iw * w.out_stride;
+    work.out[row] = out_at(
+        out, n * lattice_.out_batch_stride + id * d.out_stride + ih * h.out_stride + iw * w.out_stride);
     if (++n < last) continue;
     n = first;
     if (++iw < w.rows) continue;
@@ -288,16 +330,17 @@ void RowProduct::leave_out_zeros(int64_t row_count, const Workspace& work) const
     }
 }
 
-// With parts, the sums of a panel are kept over all of them.
+// Where sums are kept, a panel's are over the whole depth.
 //
 // A panel's part of a depth block stays in the L1 cache over all rows; where all panels' parts stay in L2, a
 // tile of rows meets them one after another instead, and whole lines of the output are written at a time.
 void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t panel_end, const float* right,
                                 const Epilogue& epilogue, const Workspace& work) const {
-  for (int64_t panel = panel_begin; panel < panel_end && parts_ > 1; ++panel)
+  const bool keeps = kept_tiles() > 0;
+  for (int64_t panel = panel_begin; panel < panel_end && keeps; ++panel)
     for (const DepthBlock& block : depth_blocks_)
       multiply_panel(block, 0, row_count, panel, right, epilogue, work);
-  if (parts_ > 1) return;
+  if (keeps) return;
   for (const DepthBlock& block : depth_blocks_) {
     const int64_t floats =
         (panel_end - panel_begin) * (block.tap_end - block.tap_begin) * block.length * tile_columns;
@@ -313,7 +356,7 @@ void RowProduct::multiply_block(int64_t row_count, int64_t panel_begin, int64_t 
 Ahead RowProduct::ahead_of(const float* row, int64_t offset, bool first_panel) const {
   constexpr int64_t step = tile_rows * int64_t{sizeof(float)};
   const auto* const from = reinterpret_cast<const std::byte*>(row);
-  const bool one_run = pitch_ && pitch_->left == lattice_.depth;
+  const bool one_run = pitch_ && pitch_->left == lattice_.depth && types_.left == ElementType::f32;
   return first_panel && one_run ? Ahead{from + step * (2 * lattice_.depth + offset), step} : Ahead{from, 0};
 }
 
@@ -342,18 +385,18 @@ void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int6
   }
   // After part p, the sums of trees of parts that end with it are added: as many as p ends in ones.
   const int levels = block.last ? std::countr_one(static_cast<unsigned>(block.part)) : 0;
-  const bool to_out = parts_ == 1 || (block.last && block.part == parts_ - 1);
+  const bool keeps = kept_tiles() > 0, to_out = !keeps || (block.last && block.part == parts_ - 1);
   const auto kept = [&](int level, int64_t row) {
     return work.kept + (level * blocks_.rows + row) * tile_columns;
   };
   task.addend_count = levels;
-  const auto& multiply = task.columns > vector_lanes ? multiply_panel_rows : multiply_narrow_rows;
+  const auto& multiply = tile_functions_of(types_.out, task.columns);
   for (int64_t row = row_begin; row < row_end; row += tile_rows) {
     task.left = work.left + row * taps + block.tap_begin * tile_rows;
     task.ahead = ahead_of(*task.left, block.begin, panel == 0);
     task.out = work.out + row;
     for (int level = 0; level < levels; ++level) task.addends[level] = kept(level, row);
-    if (parts_ > 1) task.from = kept(kept_tiles() - 1, row);
+    if (keeps) task.from = kept(kept_tiles() - 1, row);
     if (!to_out) task.kept = kept(block.last ? levels : kept_tiles() - 1, row);
     multiply[std::min<int64_t>(tile_rows, row_end - row)](task);
   }
@@ -372,6 +415,7 @@ void RowProduct::run(const float* left, const float* right, float* out, const Ep
       const int64_t part = item % blocks_.column_parts;
       Workspace work = workspace(scratch, static_cast<int>(thread), streams);
       point_to_rows(left, out, row_begin, row_end, work);
+      if (types_.left != ElementType::f32) widen_rows(row_end - row_begin, work);
       multiply_block(row_end - row_begin, panels * part / blocks_.column_parts,
                      panels * (part + 1) / blocks_.column_parts, right, epilogue, work);
     }

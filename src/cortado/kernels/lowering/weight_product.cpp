@@ -110,9 +110,10 @@ WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_chan
   return part;
 }
 
-WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns)
+WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns, Types types)
     : lattice_(std::move(lattice)),
       all_columns_(std::max(all_columns, lattice_.columns)),
+      types_(types),
       tiles_(divide_up(lattice_.depth, tile_rows)),
       tile_height_(tiles_ > 0 ? divide_up(lattice_.depth, tiles_) : 0),
       panels_(divide_up(lattice_.columns, tile_columns)),
@@ -122,7 +123,8 @@ WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns)
   parts_ = std::clamp<int64_t>(parts_, 1, std::max<int64_t>(1, std::ssize(blocks_)));
   const bool narrow = std::min(lattice_.depth, lattice_.columns) <= few_channels;
   const bool alone = parts_ > 1 || compute_threads() == 1;  // no thread needs another's rows
-  in_place_ = pitch_ && narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
+  const bool floats = types_.left == ElementType::f32 && types_.out_gradient == ElementType::f32;
+  in_place_ = floats && pitch_ && narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
               lattice_.columns % (vector_lanes / 2) == 0;
 }
 
@@ -241,9 +243,11 @@ NextBlock WeightProduct::after(int64_t block, int64_t end, const Operands& opera
 
 NextBlock WeightProduct::next_rows(Range rows, const Operands& operands) const {
   const Lattice::Pitch pitch = pitch_.value_or(Lattice::Pitch{});
-  const auto bytes = [&](int64_t step) { return rows.size() * step * int64_t{sizeof(float)}; };
-  return {operands.left + rows.begin * pitch.left, operands.out_gradient + rows.begin * pitch.out,
-          bytes(pitch.left), bytes(pitch.out)};
+  const int64_t left = pitch.left * size_of(types_.left), out = pitch.out * size_of(types_.out_gradient);
+  const auto at = [&](const float* operand, int64_t step) {
+    return reinterpret_cast<const std::byte*>(operand) + rows.begin * step;
+  };
+  return {at(operands.left, left), at(operands.out_gradient, out), rows.size() * left, rows.size() * out};
 }
 
 void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& part, bool first,

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cortado/base/box.h"
+#include "cortado/base/element_type.h"
 #include "cortado/kernels/lowering/ahead.h"
 #include "cortado/kernels/lowering/lattice.h"
 
@@ -23,11 +25,18 @@ namespace cortado::lowering {
 // from another's. Else all threads pack a block, then share the tiles of the result. Where one of the
 // operands of a pointwise product has few channels, packing takes as long as multiplying: there both are read
 // where they lie. On one thread no element depends on which other columns there are where the columns of the
-// whole, of which the lattice has a part, are given as `all_columns`.
+// whole, of which the lattice has a part, are given as `all_columns`. Operands in bf16 are widened as they
+// are packed.
 class WeightProduct {
  public:
-  explicit WeightProduct(Lattice lattice, int64_t all_columns = 0);
+  struct Types {
+    ElementType left = ElementType::f32, out_gradient = ElementType::f32;
+  };
+  explicit WeightProduct(Lattice lattice, int64_t all_columns = 0)
+      : WeightProduct(std::move(lattice), all_columns, Types{}) {}
+  WeightProduct(Lattice lattice, int64_t all_columns, Types types);
 
+  // Of the operands' types; `rectified` and `masked` are of the gradient's.
   struct Operands {
     const float* left = nullptr;
     const float* out_gradient = nullptr;
@@ -35,7 +44,7 @@ class WeightProduct {
     float slope = 0;                   // of that ReLU
     float* masked = nullptr;           // where the masked gradient goes, may be `out_gradient`; or null
 
-    // Those of a group whose channels begin there.
+    // Those of a group whose channels begin there, of operands in f32.
     Operands from_channels(int64_t left_channel, int64_t out_channel) const;
   };
   // `gradient` and `bias_gradient` ([columns]) may be null.
@@ -78,7 +87,12 @@ class WeightProduct {
   void sum_in_place(Range rows, const Operands& operands, const Part& part) const;
   void sum_blocks(Range blocks, const Operands& operands, const Part& part) const;
   void pack_left(const Block& block, const float* left, float* packed) const;
-  void pack_line(const float* line, int64_t offset, float* to) const;
+  template <typename E>
+  void pack_left(const Block& block, const E* left, float* packed) const;
+  template <typename E>
+  void pack_line(const E* line, int64_t offset, float* to) const;
+  template <typename E>
+  void pack_gradient_rows(const Block& block, const Operands& operands, float* packed) const;
   void pack_gradient(const Block& block, const Operands& operands, float* packed) const;
   NextBlock next_rows(Range rows, const Operands& operands) const;
   NextBlock after(int64_t block, int64_t end, const Operands& operands) const;
@@ -96,10 +110,11 @@ class WeightProduct {
 
   Lattice lattice_;
   int64_t all_columns_;
+  Types types_;
   int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
   int64_t parts_ = 1;                     // threads that sum on their own; 1: all together
   std::optional<Lattice::Pitch> pitch_;
-  bool in_place_ = false;  // rows are read where they lie, unless a ReLU masks them
+  bool in_place_ = false;  // rows of floats are read where they lie, unless a ReLU masks them
   std::vector<Block> blocks_;
   int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
   int64_t lines_ = 0;                          // packed lines of a piece

@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "cortado/base/parallel_for.h"
-#include "cortado/kernels/lowering/microkernel.h"
+#include "cortado/kernels/element.h"
+#include "cortado/kernels/kernel.h"
+#include "cortado/kernels/lowering/typed_vectors.h"
 #include "cortado/kernels/lowering/weight_product.h"
+#include "cortado/kernels/tensor_type.h"
 
 namespace cortado::lowering {
 
@@ -15,8 +17,9 @@ constexpr int64_t pack_rows = 32;    // rows packed at a time, so that both side
 constexpr int64_t copied_tiles = 4;  // at a time, of a row
 
 // Rows that are copied to tiles side by side.
+template <typename E>
 struct CopyTask {
-  const float* from;
+  const E* from;
   int64_t from_step, rows;  // between rows; how many
   float* to;
   int64_t to_step, tile_step, tiles;
@@ -24,34 +27,36 @@ struct CopyTask {
 
 // The width of a tile is a constant, so that its row is two or three moves. All tiles are written row by row:
 // where rows lie a power of two apart, caches do not hold a line of each until the next tile reads it again.
-template <int Width>
-void copy_rows(const CopyTask& task) {
+template <typename E, int Width>
+void copy_rows(const CopyTask<E>& task) {
   for (int64_t row = 0; row < task.rows; ++row) {
-    const float* const from = task.from + row * task.from_step;
+    const E* const from = task.from + row * task.from_step;
     __builtin_prefetch(from + pack_rows * task.from_step);  // of the next rows packed
     for (int64_t tile = 0; tile < task.tiles; ++tile)
-      std::memcpy(task.to + tile * task.tile_step + row * task.to_step, from + tile * Width,
-                  Width * sizeof(float));
+      widen_few<Width>(from + tile * Width, task.to + tile * task.tile_step + row * task.to_step);
   }
 }
 
-template <int... I>
+template <typename E, int... I>
 constexpr auto copy_functions(std::integer_sequence<int, I...>) {
-  using Function = void (*)(const CopyTask&);
-  return std::array<Function, sizeof...(I) + 1>{nullptr, copy_rows<I + 1>...};
+  using Function = void (*)(const CopyTask<E>&);
+  return std::array<Function, sizeof...(I) + 1>{nullptr, copy_rows<E, I + 1>...};
 }
-constexpr auto copy_rows_of_width = copy_functions(std::make_integer_sequence<int, tile_rows>());
+template <typename E>
+constexpr auto copy_rows_of_width = copy_functions<E>(std::make_integer_sequence<int, tile_rows>());
 
 // One row of a panel of the gradient, and where it comes from and goes to.
+template <typename E>
 struct GradientRow {
-  const float* gradient;
-  const float* rectified;  // or null
+  const E* gradient;
+  const E* rectified;  // or null
   float slope;
-  float* masked;  // or null
+  E* masked;  // or null
   float* packed;
 };
 
-void pack_whole_row(const GradientRow& row) {
+template <typename E>
+void pack_whole_row(const GradientRow<E>& row) {
   for (int c = 0; c < tile_columns; c += vector_lanes) {
     Vector gradient = load(row.gradient + c);
     __builtin_prefetch(row.gradient + c + tile_columns);  // of the next panel
@@ -61,7 +66,8 @@ void pack_whole_row(const GradientRow& row) {
   }
 }
 
-void pack_partial_row(const GradientRow& row, int64_t columns) {
+template <typename E>
+void pack_partial_row(const GradientRow<E>& row, int64_t columns) {
   for (int64_t c = 0; c < tile_columns; c += vector_lanes) {
     const int64_t count = std::clamp<int64_t>(columns - c, 0, vector_lanes);
     Vector gradient = load_first(row.gradient + c, count);
@@ -75,7 +81,8 @@ void pack_partial_row(const GradientRow& row, int64_t columns) {
 
 // Packs one input line, shifted by the offset of a tap along w, to [tile][w][tile_height_] (tiles
 // tile_elements() apart). Positions outside the line are zero.
-void WeightProduct::pack_line(const float* line, int64_t offset, float* to) const {
+template <typename E>
+void WeightProduct::pack_line(const E* line, int64_t offset, float* to) const {
   const LatticeAxis& w = lattice_.axis[2];
   const int64_t channels = lattice_.depth / lattice_.run;
   // Rows [low, high) read inside the line.
@@ -93,22 +100,23 @@ void WeightProduct::pack_line(const float* line, int64_t offset, float* to) cons
         for (int64_t i = 0; i < tiles * width; ++i) {
           const int64_t at = row * w.step + offset + (k + i) / channels;
           packed[i / width * tile_elements() + row * tile_height_ + i % width] =
-              at >= 0 && at < w.extent ? line[at * w.left_stride + (k + i) % channels] : 0.0f;
+              at >= 0 && at < w.extent ? widened(line[at * w.left_stride + (k + i) % channels]) : 0.0f;
         }
       };
       for (int64_t row = block; row < inside; ++row) pack_border(row);
-      copy_rows_of_width[width]({.from = line + (inside * w.step + offset) * w.left_stride + k,
-                                 .from_step = w.step * w.left_stride,
-                                 .rows = outside - inside,
-                                 .to = packed + inside * tile_height_,
-                                 .to_step = tile_height_,
-                                 .tile_step = tile_elements(),
-                                 .tiles = tiles});
+      copy_rows_of_width<E>[width]({.from = line + (inside * w.step + offset) * w.left_stride + k,
+                                    .from_step = w.step * w.left_stride,
+                                    .rows = outside - inside,
+                                    .to = packed + inside * tile_height_,
+                                    .to_step = tile_height_,
+                                    .tile_step = tile_elements(),
+                                    .tiles = tiles});
       for (int64_t row = outside; row < block_end; ++row) pack_border(row);
     }
 }
 
-void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
+template <typename E>
+void WeightProduct::pack_left(const Block& block, const E* left, float* packed) const {
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t w_taps = w.offset.size(), h_copies = shifts_lines() ? 1 : h.offset.size(),
                 of_piece = copies();
@@ -126,7 +134,15 @@ void WeightProduct::pack_left(const Block& block, const float* left, float* pack
   });
 }
 
-void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed) const {
+void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
+  with_tensor_type(types_.left, [&]<typename E>() { pack_left<E>(block, elements<E>(left), packed); });
+}
+
+template <typename E>
+void WeightProduct::pack_gradient_rows(const Block& block, const Operands& operands, float* packed) const {
+  const E* const gradient = elements<E>(operands.out_gradient);
+  const E* const rectified = elements<E>(operands.rectified);
+  E* const masked = elements<E>(operands.masked);
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t panel_stride = block_rows_ * tile_columns, columns = lattice_.columns;
   for (size_t index = 0; index < block.pieces.size(); ++index) {
@@ -141,10 +157,9 @@ void WeightProduct::pack_gradient(const Block& block, const Operands& operands, 
         const int64_t column = panel * tile_columns;
         for (int64_t row = begin; row < end; ++row) {
           const int64_t from = at + row * w.out_stride + column;
-          const GradientRow task{operands.out_gradient + from,
-                                 operands.rectified ? operands.rectified + from : nullptr, operands.slope,
-                                 operands.masked ? operands.masked + from : nullptr,
-                                 to + panel * panel_stride + row * tile_columns};
+          const GradientRow<E> task{gradient + from, rectified ? rectified + from : nullptr, operands.slope,
+                                    masked ? masked + from : nullptr,
+                                    to + panel * panel_stride + row * tile_columns};
           if (columns - column >= tile_columns) {
             pack_whole_row(task);
           } else {
@@ -154,6 +169,11 @@ void WeightProduct::pack_gradient(const Block& block, const Operands& operands, 
       }
     });
   }
+}
+
+void WeightProduct::pack_gradient(const Block& block, const Operands& operands, float* packed) const {
+  with_tensor_type(types_.out_gradient,
+                   [&]<typename E>() { pack_gradient_rows<E>(block, operands, packed); });
 }
 
 }  // namespace cortado::lowering
