@@ -61,13 +61,15 @@ bool makes_few_products(const Task& task) {
   return products <= few * static_cast<double>(task.inputs[0].size() + task.outputs[0].size());
 }
 
+// Ours read bf16 themselves where they take it.
 bool slow_products_pay(const Task& task) {
-  return bf16_products() == Bf16Products::slow && makes_few_products(task);
+  return bf16_products() == Bf16Products::slow && makes_few_products(task) &&
+         !make_implicit_gemm(task).kernel;
 }
 
 KernelOffer make_fast_pairs(const Task& task) {
-  const bool fast = bf16_products() == Bf16Products::dots || slow_products_pay(task);
-  return passes_over(task, fast) ? KernelOffer{nullptr, slow_products} : make_pairs(task);
+  return passes_over(task, bf16_products() == Bf16Products::dots) ? KernelOffer{nullptr, slow_products}
+                                                                  : make_pairs(task);
 }
 
 KernelOffer make_onednn(const Task& task) {

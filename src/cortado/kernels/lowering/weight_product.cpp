@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "cortado/base/parallel_for.h"
+#include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/microkernel.h"
 #include "cortado/kernels/lowering/partitions.h"
+#include "cortado/kernels/lowering/typed_vectors.h"
 
 namespace cortado::lowering {
 
@@ -98,6 +100,22 @@ void add_rows(const float* row, int64_t rows, int64_t step, int64_t columns, flo
   store_first(sums + c, sum + load_first(sums + c, columns - c), columns - c);
 }
 
+// Rows `step` floats apart.
+struct FloatRows {
+  const float* first;
+  int64_t step;
+};
+
+// `rows` of `width` elements, `pitch` apart: where they lie, or widened.
+FloatRows as_floats(const float* tensor, ElementType type, Range rows, int64_t pitch, int64_t width,
+                    float* copy) {
+  const float* const first = from_element(tensor, type, rows.begin * pitch);
+  if (type == ElementType::f32) return {first, pitch};
+  for (int64_t row = 0; row < rows.size(); ++row)
+    widen(elements<bf16>(first) + row * pitch, copy + row * width, width);
+  return {copy, width};
+}
+
 }  // namespace
 
 WeightProduct::Operands WeightProduct::Operands::from_channels(int64_t left_channel,
@@ -123,8 +141,7 @@ WeightProduct::WeightProduct(Lattice lattice, int64_t all_columns, Types types)
   parts_ = std::clamp<int64_t>(parts_, 1, std::max<int64_t>(1, std::ssize(blocks_)));
   const bool narrow = std::min(lattice_.depth, lattice_.columns) <= few_channels;
   const bool alone = parts_ > 1 || compute_threads() == 1;  // no thread needs another's rows
-  const bool floats = types_.left == ElementType::f32 && types_.out_gradient == ElementType::f32;
-  in_place_ = floats && pitch_ && narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
+  in_place_ = pitch_ && narrow && alone && all_columns == 0 && lattice_.rows() > 0 &&
               lattice_.columns % (vector_lanes / 2) == 0;
 }
 
@@ -178,7 +195,9 @@ void WeightProduct::choose_blocks() {
 }
 
 int64_t WeightProduct::part_elements() const {
-  const int64_t packed = block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns;
+  const int64_t packed =
+      std::max(block_pieces_ * piece_elements() + panels_ * (block_rows_ + 1) * tile_columns,
+               in_place_ ? in_place_rows * (lattice_.depth + lattice_.columns) : 0);
   return round_up(packed + (parts_ > 1 ? gradient_elements() + panels_ * tile_columns : 0), tile_columns);
 }
 
@@ -298,25 +317,28 @@ void WeightProduct::sum_in_place(Range rows, const Operands& operands, const Par
     const bool first = row == rows.begin;
     const int64_t end = row + count;
     const NextBlock next = next_rows({end, std::min(rows.end, end + in_place_rows)}, operands);
-    const float* const left = operands.left + row * pitch_->left;
+    float* const copies = part.left;
+    const FloatRows left = as_floats(operands.left, types_.left, {row, end}, pitch_->left, depth, copies);
+    const FloatRows gradient = as_floats(operands.out_gradient, types_.out_gradient, {row, end}, pitch_->out,
+                                         lattice_.columns, copies + count * depth);
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t column = panel * tile_columns,
                     columns = std::min<int64_t>(tile_columns, lattice_.columns - column);
-      const float* const right = operands.out_gradient + row * pitch_->out + column;
+      const float* const right = gradient.first + column;
       const auto sum_rows = [&]<bool whole>(const RowsInPlace<whole>& in_place) {
         const auto& sum = sum_tile_of<RowsInPlace<whole>>(columns);
         for (int64_t k = 0; part.gradient && k < depth; k += tile_height_)
           sum[std::min(tile_height_, depth - k)](
-              {left + k, pitch_->left, right, part.gradient + (panel * depth + k) * tile_columns, first,
+              {left.first + k, left.step, right, part.gradient + (panel * depth + k) * tile_columns, first,
                next.ahead((panel * tiles_ + k / tile_height_) * count, panels_ * tiles_ * count)},
               in_place);
       };
       if (columns % vector_lanes == 0) {
-        sum_rows(RowsInPlace<true>{count, pitch_->out});
+        sum_rows(RowsInPlace<true>{count, gradient.step});
       } else {
-        sum_rows(RowsInPlace<false>{count, pitch_->out});
+        sum_rows(RowsInPlace<false>{count, gradient.step});
       }
-      if (part.bias) add_bias(right, count, pitch_->out, panel, first, part.bias);
+      if (part.bias) add_bias(right, count, gradient.step, panel, first, part.bias);
     }
   }
 }
