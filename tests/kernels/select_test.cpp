@@ -74,6 +74,7 @@ TEST(Select, TakesItsOwnKernelForPointwiseConvolutionsOfFewChannelsOrManyWeights
   EXPECT_EQ(implementation(task(96, 32)), "implicit-gemm");
   EXPECT_EQ(implementation(task(256, 128)), "implicit-gemm");
   EXPECT_EQ(implementation(task(512, 2048)), "implicit-gemm");
+  EXPECT_EQ(implementation(task(512, 2048, 1, 2)), "implicit-gemm");
   EXPECT_EQ(implementation(task(512, 1024)), "onednn");
   EXPECT_EQ(implementation(task(1040, 1040)), "onednn");
   EXPECT_EQ(implementation(task(96, 48)), "onednn");

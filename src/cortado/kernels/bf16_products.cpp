@@ -28,7 +28,7 @@ std::vector<std::string> precision_warnings(Precision precision, Bf16Products pr
                               ? "has no instructions that multiply bf16 numbers"
                               : "multiplies bf16 numbers more slowly than f32 numbers";
   return {"precision bf16: this processor " + why +
-          "; tensors are stored in bf16 and computed in f32, which saves memory and messages, not time"};
+          "; tensors are stored in bf16 and computed in f32, which saves memory and messages more than time"};
 }
 
 }  // namespace cortado

@@ -101,10 +101,10 @@ bool suits_our_products(const Task& task) {
   const bool in_panels = inputs % lowering::tile_columns == 0 && outputs % lowering::tile_columns == 0;
   const bool narrow = fewest <= channels && channels <= (in_panels ? most_in_panels : most);
   const Window window = options->resolve(task.inputs[0].rank());
-  return (narrow || (in_panels && inputs * outputs >= many)) &&
-         std::ranges::all_of(window, [](const WindowAxis& axis) {
-           return axis.kernel == 1 && axis.stride == 1 && axis.pad == 0;
-         });
+  const auto all = [&](auto&& holds) { return std::ranges::all_of(window, holds); };
+  if (!all([](const WindowAxis& axis) { return axis.kernel == 1 && axis.pad == 0; })) return false;
+  const bool strided = !all([](const WindowAxis& axis) { return axis.stride == 1; });
+  return (narrow && !strided) || (in_panels && inputs * outputs >= many);
 }
 
 Candidate of_onednn(std::vector<std::string_view> types) {
