@@ -39,7 +39,7 @@ TEST(ImplicitGemmInBf16, EqualsReference) {
     check::Draw draw(number);
     Shape image{draw(1, 4), draw(1, 70)};
     for (int64_t axes = draw(1, 3); axes > 0; --axes) image.append(draw(1, 9));
-    Task task = pointwise_in_bf16(draw(1, 70), image, draw(1, 3), draw.chance(60), draw.chance(30));
+    Task task = pointwise_in_bf16(draw(9, 70), image, draw(1, 3), draw.chance(60), draw.chance(30));
     task.input_types = {types[draw.chance(20)]};
     task.output_types = {types[draw.chance(20)]};
     if (draw.chance(40)) task = random_part(draw, task);
@@ -63,7 +63,7 @@ TEST(ImplicitGemmInBf16, EqualsReferencePastTheCaches) {
     EXPECT_TRUE(matches_in_bf16(task, *make_implicit_gemm(task).kernel, 0, DataKind::small_integers));
 }
 
-TEST(ImplicitGemmInBf16, RefusesWindowsAndGroups) {
+TEST(ImplicitGemmInBf16, RefusesWindowsGroupsAndFewOutputs) {
   const auto refusal = [](const LayerPtr& layer) {
     Task task = chain_task({layer}, {2, 8, 5, 5});
     task.input_types = task.output_types = {ElementType::bf16};
@@ -72,7 +72,8 @@ TEST(ImplicitGemmInBf16, RefusesWindowsAndGroups) {
   EXPECT_EQ(refusal(std::make_shared<Convolution>(convolution(8, {}))), "bf16 in windows or groups");
   EXPECT_EQ(refusal(std::make_shared<Convolution>(convolution(8, windows[1], 2))),
             "bf16 in windows or groups");
-  EXPECT_EQ(refusal(std::make_shared<Convolution>(convolution(8, windows[1]))), "");
+  EXPECT_EQ(refusal(std::make_shared<Convolution>(convolution(8, windows[1]))), "bf16 of few outputs");
+  EXPECT_EQ(refusal(std::make_shared<Convolution>(convolution(9, windows[1]))), "");
 }
 
 }  // namespace

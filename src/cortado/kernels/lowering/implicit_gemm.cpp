@@ -5,6 +5,7 @@
 
 #include "cortado/kernels/lowering/convolution_kernel.h"
 #include "cortado/kernels/lowering/inner_product.h"
+#include "cortado/kernels/native/few_outputs.h"
 #include "cortado/layers/deconvolution.h"
 
 namespace cortado {
@@ -21,6 +22,7 @@ bool takes_bf16(const lowering::ConvolutionProblem& problem) {
 }  // namespace
 
 KernelOffer make_implicit_gemm(const Task& task) {
+  if (native::has_few_outputs(task)) return {nullptr, "bf16 of few outputs"};
   const lowering::MakeProducts products =
       [](const lowering::ConvolutionProblem& problem,
          std::string& refusal) -> std::optional<lowering::ConvolutionProducts> {
