@@ -317,10 +317,10 @@ void WeightProduct::sum_in_place(Range rows, const Operands& operands, const Par
     const bool first = row == rows.begin;
     const int64_t end = row + count;
     const NextBlock next = next_rows({end, std::min(rows.end, end + in_place_rows)}, operands);
-    float* const copies = part.left;
-    const FloatRows left = as_floats(operands.left, types_.left, {row, end}, pitch_->left, depth, copies);
+    float* const widened = part.left;
+    const FloatRows left = as_floats(operands.left, types_.left, {row, end}, pitch_->left, depth, widened);
     const FloatRows gradient = as_floats(operands.out_gradient, types_.out_gradient, {row, end}, pitch_->out,
-                                         lattice_.columns, copies + count * depth);
+                                         lattice_.columns, widened + count * depth);
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t column = panel * tile_columns,
                     columns = std::min<int64_t>(tile_columns, lattice_.columns - column);

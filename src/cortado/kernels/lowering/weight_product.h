@@ -114,8 +114,8 @@ class WeightProduct {
   int64_t tiles_, tile_height_, panels_;  // tiles of equal height: 9 rows are 5 and 4, not 8 and 1
   int64_t parts_ = 1;                     // threads that sum on their own; 1: all together
   std::optional<Lattice::Pitch> pitch_;
-  bool in_place_ =
-      false;  // rows are read where they lie, those in bf16 from a copy, unless a ReLU masks them
+  // Rows are read where they lie, those in bf16 from a copy, unless a ReLU masks them.
+  bool in_place_ = false;
   std::vector<Block> blocks_;
   int64_t block_rows_ = 0, block_pieces_ = 0;  // the most of any block
   int64_t lines_ = 0;                          // packed lines of a piece
