@@ -193,8 +193,11 @@ def train(cortado, work, net, variant, seed, settings):
         elif weights:
             command += ["--weights", weights]
         with open(folder / "output.txt", "a") as output:
+            begin = output.tell()
             if subprocess.run(command, cwd=work, stdout=output, stderr=output).returncode:
                 sys.exit(f"{sys.argv[0]}: training failed; see the end of {output.name}")
+        if "Optimization stopped early" in (folder / "output.txt").read_text()[begin:]:
+            sys.exit(f"{sys.argv[0]}: {net} was stopped by a signal; start again and it goes on from its newest snapshot")
         tests, _ = history(folder)
         if not tests:
             sys.exit(f"{sys.argv[0]}: {net} was never tested: its solver's max_iter is below its test_interval")
