@@ -88,7 +88,7 @@ class WeightProduct {
   void sum_blocks(Range blocks, const Operands& operands, const Part& part) const;
   void pack_left(const Block& block, const float* left, float* packed) const;
   template <typename E>
-  void pack_left(const Block& block, const E* left, float* packed) const;
+  void pack_left_rows(const Block& block, const E* left, float* packed) const;
   template <typename E>
   void pack_line(const E* line, int64_t offset, float* to) const;
   template <typename E>

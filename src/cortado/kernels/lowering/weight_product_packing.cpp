@@ -116,7 +116,7 @@ void WeightProduct::pack_line(const E* line, int64_t offset, float* to) const {
 }
 
 template <typename E>
-void WeightProduct::pack_left(const Block& block, const E* left, float* packed) const {
+void WeightProduct::pack_left_rows(const Block& block, const E* left, float* packed) const {
   const LatticeAxis &d = lattice_.axis[0], &h = lattice_.axis[1], &w = lattice_.axis[2];
   const int64_t w_taps = w.offset.size(), h_copies = shifts_lines() ? 1 : h.offset.size(),
                 of_piece = copies();
@@ -135,7 +135,7 @@ void WeightProduct::pack_left(const Block& block, const E* left, float* packed) 
 }
 
 void WeightProduct::pack_left(const Block& block, const float* left, float* packed) const {
-  with_tensor_type(types_.left, [&]<typename E>() { pack_left<E>(block, elements<E>(left), packed); });
+  with_tensor_type(types_.left, [&]<typename E>() { pack_left_rows<E>(block, elements<E>(left), packed); });
 }
 
 template <typename E>
