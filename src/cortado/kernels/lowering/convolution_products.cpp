@@ -65,7 +65,7 @@ SpreadProduct::SpreadProduct(const ConvolutionProblem& problem) : problem_(probl
     for (int64_t kd : axes[0].taps)
       for (int64_t kh : axes[1].taps)
         for (int64_t kw : axes[2].taps) part.taps.push_back((kd * h.kernel + kh) * w.kernel + kw);
-    right_elements_ += round_up(problem.image_channels, tile_columns) * part.product.panel_elements();
+    right_elements_ += part.product.right_elements();
     classes_.push_back(std::move(part));
   }
 }
@@ -76,21 +76,22 @@ size_t SpreadProduct::scratch_bytes() const {
   return bytes + right_elements_ * sizeof(float);
 }
 
-// weight [window channel / tile_columns][tap][image channel][tile_columns] to
-// right [image channel / tile_columns][tap of the class][window channel][tile_columns].
+// weight [window channel / tile_columns][tap][image channel][panel_width] to
+// right [image channel / tile_columns][tap of the class][window channel][panel_width].
 void SpreadProduct::repack(const float* weight, const Class& part, float* right) const {
   const int64_t taps = part.taps.size(), columns = problem_.image_channels, depth = problem_.window_channels;
   parallel_for(divide_up(columns, tile_columns) * taps, [&](int64_t item) {
     const int64_t first = item / taps * tile_columns,
                   count = std::min<int64_t>(tile_columns, columns - first);
-    float* to = right + item * depth * tile_columns;
+    const int64_t width = panel_width(columns, first);
+    float* to = right + (first * taps + item % taps * width) * depth;
     for (int64_t k = 0; k < depth; k += tile_columns) {
+      const int64_t from_width = panel_width(depth, k);
       const float* from =
-          weight +
-          ((k / tile_columns * panels_.taps + part.taps[item % taps]) * columns + first) * tile_columns;
+          weight + k * panels_.taps * columns + (part.taps[item % taps] * columns + first) * from_width;
       const int64_t channels = std::min<int64_t>(tile_columns, depth - k);
-      if (count < tile_columns) std::fill_n(to + k * tile_columns, channels * tile_columns, 0.0f);
-      transpose(from, tile_columns, to + k * tile_columns, tile_columns, count, channels);
+      if (count < width) std::fill_n(to + k * width, channels * width, 0.0f);
+      transpose(from, from_width, to + k * width, width, count, channels);
     }
   });
 }

@@ -97,7 +97,8 @@ class InputGradient : public DataProduct {
   // What is added to the tile of rows [row, row + Rows): outputs of successive panels, and then kept sums.
   struct Addends {
     const float* weight;  // of the first panel
-    int64_t panel_stride;
+    int64_t depth, row;   // of its rows
+    int64_t columns;      // from the first panel's first on
     const float* packed;
     Range outputs;      // from the first panel's first on
     const float* from;  // sums to continue; null: zeros
@@ -111,14 +112,15 @@ class InputGradient : public DataProduct {
     Tile<Rows> tile;
     if (!addends.from) tile.set_rows(nullptr);
     for (int r = 0; r < Rows && addends.from; ++r) tile.load_row(r, addends.from + r * tile_columns);
-    const float* rows[Rows];
-    for (int r = 0; r < Rows; ++r) rows[r] = addends.weight + r * tile_columns;
     const auto& [begin, end] = addends.outputs;
-    for (int64_t panel = 0; panel * tile_columns < end; ++panel) {
-      const int64_t first = std::max<int64_t>(0, begin - panel * tile_columns);
-      multiply_rows<Rows>(tile, rows, panel * addends.panel_stride + first,
-                          std::min<int64_t>(tile_columns, end - panel * tile_columns) - first,
-                          addends.packed + (panel * tile_columns + first) * tile_columns);
+    for (int64_t column = 0; column < end; column += tile_columns) {
+      const int64_t first = std::max<int64_t>(0, begin - column);
+      const int64_t width = panel_width(addends.columns, column);
+      const float* rows[Rows];
+      for (int r = 0; r < Rows; ++r)
+        rows[r] = addends.weight + column * addends.depth + (addends.row + r) * width;
+      multiply_rows<Rows>(tile, rows, first, std::min<int64_t>(tile_columns, end - column) - first,
+                          addends.packed + (column + first) * tile_columns);
     }
     for (int level = 0; level < addends.levels; ++level)
       for (int r = 0; r < Rows; ++r)
@@ -137,7 +139,7 @@ class InputGradient : public DataProduct {
                  float* input_gradient) const {
     static constexpr auto add_panels_of_rows = add_functions(std::make_integer_sequence<int, tile_rows>());
     const auto& [batch, depth, outputs] = extents_;
-    const int64_t rows = std::min(block_rows, depth - first_row), panel_stride = depth * tile_columns;
+    const int64_t rows = std::min(block_rows, depth - first_row);
     const int64_t level_elements = block_rows * tile_columns;
     float* result = sums + (levels() - 1) * level_elements;
     for (int block = 0; block < blocks_; ++block) {
@@ -150,8 +152,10 @@ class InputGradient : public DataProduct {
           const auto of_row = [&](float* level) { return level + row * tile_columns; };
           float* kept = last && block < blocks_ - 1 ? sums + levels * level_elements : result;
           add_panels_of_rows[std::min<int64_t>(tile_rows, rows - row)](
-              {.weight = weight + panel * panel_stride + (first_row + row) * tile_columns,
-               .panel_stride = panel_stride,
+              {.weight = weight + first * depth,
+               .depth = depth,
+               .row = first_row + row,
+               .columns = outputs - first,
                .packed = packed + (part * panels_ + panel) * tile_columns * tile_columns,
                .outputs = {std::max(all.begin, first) - first, std::min(all.end, next) - first},
                .from = first > all.begin ? of_row(result) : nullptr,

@@ -29,6 +29,16 @@ inline constexpr int tile_rows = 4;
 inline constexpr int tile_vectors = 2;
 inline constexpr int tile_columns = tile_vectors * vector_lanes;  // width of a panel of B
 
+// The columns that B's panel from `column` on takes in memory, padding among them, where B has `columns`: the
+// last panel is one vector wide where that holds the columns which are left.
+inline int64_t panel_width(int64_t columns, int64_t column) {
+  return columns - column > vector_lanes ? tile_columns : vector_lanes;
+}
+// Those of all panels.
+inline int64_t padded_columns(int64_t columns) {
+  return (columns + vector_lanes - 1) / vector_lanes * vector_lanes;
+}
+
 using Vector = float __attribute__((vector_size(vector_lanes * sizeof(float))));
 
 inline Vector load(const float* from) {
@@ -68,8 +78,8 @@ inline Vector load_half(const float* from) {
   (std::make_integer_sequence<int, vector_lanes>());
 }
 
-// A tile of `Rows` x `Vectors` accumulators: of all columns of a panel, or of its first half where the others
-// are padding. Every loop over it is unrolled: only then it stays in registers.
+// A tile of `Rows` x `Vectors` accumulators: of all columns of a panel. Every loop over it is unrolled: only
+// then it stays in registers.
 template <int Rows, int Vectors = tile_vectors>
 struct Tile {
   Vector value[Rows][Vectors];
@@ -115,7 +125,7 @@ struct Tile {
   }
 };
 
-// tile[r] += sum over k in [0, depth) of a[r][k] * b[k]; b is a panel: [depth][tile_columns].
+// tile[r] += sum over k in [0, depth) of a[r][k] * b[k]; b is a panel: [depth][Vectors * vector_lanes].
 template <int Rows, int Vectors, typename Fetched = NothingAhead>
 [[gnu::always_inline]] inline void multiply_rows(Tile<Rows, Vectors>& tile, const float* const* a,
                                                  int64_t offset, int64_t depth, const float* b,
@@ -124,7 +134,7 @@ template <int Rows, int Vectors, typename Fetched = NothingAhead>
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) row[r] = a[r] + offset;
 #pragma GCC unroll 2
-  for (int64_t k = 0; k < depth; ++k, b += tile_columns) {
+  for (int64_t k = 0; k < depth; ++k, b += Vectors * vector_lanes) {
     ahead.fetch();
     Vector right[Vectors];
 #pragma GCC unroll 16

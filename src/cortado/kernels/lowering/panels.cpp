@@ -47,7 +47,7 @@ WeightPanels::WeightPanels(int64_t groups, int64_t columns, int64_t taps, int64_
     : groups(groups), columns(columns), taps(taps), depth(depth), transposed(transposed) {}
 
 int64_t WeightPanels::panels() const { return divide_up(columns, tile_columns); }
-int64_t WeightPanels::group_elements() const { return panels() * taps * depth * tile_columns; }
+int64_t WeightPanels::group_elements() const { return taps * depth * padded_columns(columns); }
 
 // Calls copy(own, canonical) with the offset of each element in both orders, panel by panel; canonical is
 // negative for the padding.
@@ -56,14 +56,14 @@ void WeightPanels::for_each_element(Copy&& copy) const {
   const int64_t size = taps * depth;
   parallel_for(groups * panels(), [&](int64_t item) {
     const int64_t group = item / panels(), first = item % panels() * tile_columns;
+    const int64_t width = panel_width(columns, first), panel = group * group_elements() + first * size;
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t tap = 0; tap < taps; ++tap)
-        for (int64_t column = first; column < first + tile_columns; ++column) {
+        for (int64_t column = first; column < first + width; ++column) {
           const int64_t element = k * taps + tap;
           const int64_t canonical =
               transposed ? element * columns + column : (group * columns + column) * size + element;
-          copy((item * size + tap * depth + k) * tile_columns + column - first,
-               column < columns ? canonical : -1);
+          copy(panel + (tap * depth + k) * width + column - first, column < columns ? canonical : -1);
         }
   });
 }

@@ -9,7 +9,7 @@
 namespace cortado::lowering {
 
 // The memory order of a convolution's weight, [group][window channel / tile_columns][tap][image channel]
-// [tile_columns]: the right operand of the forward product as it stands.
+// [panel_width]: the right operand of the forward product as it stands.
 struct WeightPanels {
   explicit WeightPanels(const ConvolutionProblem& problem);
   WeightPanels(int64_t groups, int64_t columns, int64_t taps, int64_t depth, bool transposed);

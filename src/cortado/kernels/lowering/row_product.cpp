@@ -111,7 +111,7 @@ template <typename Out, int Vectors>
 constexpr TileFunctions multiply_panel_rows =
     tile_functions<Out, Vectors>(std::make_integer_sequence<int, tile_rows>());
 
-// The functions for a panel of which so many columns are no padding.
+// The functions for a panel of so many columns.
 const TileFunctions& tile_functions_of(ElementType out, int columns) {
   return with_tensor_type(out, [&]<typename Out>() -> const TileFunctions& {
     return columns > vector_lanes ? multiply_panel_rows<Out, tile_vectors> : multiply_panel_rows<Out, 1>;
@@ -214,6 +214,10 @@ int RowProduct::kept_tiles() const {
 // Floats of a row's widened copy: whole cache lines.
 int64_t RowProduct::widened_depth() const {
   return types_.left == ElementType::f32 ? 0 : round_up(lattice_.depth, vector_lanes);
+}
+
+int64_t RowProduct::right_elements() const {
+  return lattice_.taps() * lattice_.depth * padded_columns(lattice_.columns);
 }
 
 size_t RowProduct::scratch_bytes() const {
@@ -363,13 +367,14 @@ Ahead RowProduct::ahead_of(const float* row, int64_t offset, bool first_panel) c
 void RowProduct::multiply_panel(const DepthBlock& block, int64_t row_begin, int64_t row_end, int64_t panel,
                                 const float* right, const Epilogue& epilogue, const Workspace& work) const {
   const int64_t taps = lattice_.taps(), column = panel * tile_columns;
+  const int64_t width = panel_width(lattice_.columns, column);
   TileTask task{};
   task.taps = block.tap_end - block.tap_begin;
   task.offset = block.begin;
   task.depth = block.length;
-  task.panel_step = lattice_.depth * tile_columns;
+  task.panel_step = lattice_.depth * width;
   task.panel =
-      right + (panel * taps * lattice_.depth + block.tap_begin * lattice_.depth + block.begin) * tile_columns;
+      right + column * taps * lattice_.depth + (block.tap_begin * lattice_.depth + block.begin) * width;
   task.first_column = column;
   task.columns = static_cast<int>(std::min<int64_t>(tile_columns, lattice_.columns - column));
   task.rectify = block.last && epilogue.rectify;

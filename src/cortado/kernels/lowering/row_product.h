@@ -30,7 +30,7 @@ struct Epilogue {
 // contiguous elements of the left tensor. Taps outside the left tensor read zeros, or are left out where they
 // are outside for a whole tile of rows: where many are, as in small images with padding, rows of a tile are
 // the same point of several samples. The right operand is packed in panels
-// [columns / tile_columns][tap][depth][tile_columns], zero padded.
+// [columns / tile_columns][tap][depth][panel_width], zero padded.
 //
 // No sum depends on which other rows and columns there are, nor on the threads. With `parts`, a power of two,
 // the depth is cut in as many: a sum goes over all taps of a part, then over parts in the tree of
@@ -51,7 +51,7 @@ class RowProduct {
            std::byte* scratch) const;
 
   size_t scratch_bytes() const;
-  int64_t panel_elements() const { return lattice_.taps() * lattice_.depth; }  // times tile_columns
+  int64_t right_elements() const;
   const Lattice& lattice() const { return lattice_; }
 
  private:

@@ -16,31 +16,35 @@ namespace {
 constexpr int64_t gradient_rows = 512;  // rows of the gradient whose inputs stay in cache over all panels
 constexpr int max_sample_levels = 6;    // of the tree
 
-// to[r][column] = the sum over samples of left[sample][r] * panel[sample][column].
-template <int Rows>
+// to[r][column] = the sum over samples of left[sample][r] * panel[sample][column]; a row of `to` has the
+// columns of so many vectors, one of the panel tile_columns.
+template <int Rows, int Vectors>
 void sum_samples(const float* left, int64_t depth, const float* panel, int64_t batch, int parts, float* to) {
-  float kept[max_sample_levels][Rows * tile_columns];
+  constexpr int64_t width = Vectors * vector_lanes;
+  float kept[max_sample_levels][Rows * width];
   const int64_t samples = batch / parts;
   for (int part = 0; part < parts; ++part) {
-    Tile<Rows> tile;
+    Tile<Rows, Vectors> tile;
     tile.set_rows(nullptr);
     multiply_columns<Rows>(tile, left + part * samples * depth, depth, samples,
                            panel + part * samples * tile_columns);
     const int levels = std::countr_one(static_cast<unsigned>(part));
     for (int level = 0; level < levels; ++level)
       for (int r = 0; r < Rows; ++r)
-        for (int v = 0; v < tile_vectors; ++v)
-          tile.value[r][v] = load(&kept[level][r * tile_columns + v * vector_lanes]) + tile.value[r][v];
-    tile.store_rows(part == parts - 1 ? to : kept[levels], tile_columns);
+        for (int v = 0; v < Vectors; ++v)
+          tile.value[r][v] = load(&kept[level][r * width + v * vector_lanes]) + tile.value[r][v];
+    tile.store_rows(part == parts - 1 ? to : kept[levels], width);
   }
 }
 
-template <int... I>
+template <int Vectors, int... I>
 constexpr auto sample_sum_functions(std::integer_sequence<int, I...>) {
   using Function = void (*)(const float*, int64_t, const float*, int64_t, int, float*);
-  return std::array<Function, sizeof...(I) + 1>{nullptr, sum_samples<I + 1>...};
+  return std::array<Function, sizeof...(I) + 1>{nullptr, sum_samples<I + 1, Vectors>...};
 }
-constexpr auto sum_samples_of_rows = sample_sum_functions(std::make_integer_sequence<int, tile_rows>());
+template <int Vectors>
+constexpr auto sum_samples_of_rows =
+    sample_sum_functions<Vectors>(std::make_integer_sequence<int, tile_rows>());
 
 }  // namespace
 
@@ -71,17 +75,20 @@ void SampleSums::pack(const WeightProduct::Operands& operands, int64_t panel, fl
 }
 
 // Rows [first, first + gradient_rows) of a panel.
-void SampleSums::sum_weights(const float* left, const float* packed, int64_t first, float* to) const {
-  const int64_t end = std::min(depth_, first + gradient_rows);
+void SampleSums::sum_weights(const float* left, const float* packed, int64_t first, int64_t panel,
+                             float* gradient) const {
+  const int64_t end = std::min(depth_, first + gradient_rows), column = panel * tile_columns;
+  const int64_t width = panel_width(outputs_, column);
+  const auto& sum = width == tile_columns ? sum_samples_of_rows<tile_vectors> : sum_samples_of_rows<1>;
   for (int64_t row = first; row < end; row += tile_rows)
-    sum_samples_of_rows[std::min<int64_t>(tile_rows, end - row)](left + row, depth_, packed, batch_, parts_,
-                                                                 to + row * tile_columns);
+    sum[std::min<int64_t>(tile_rows, end - row)](left + row, depth_, packed, batch_, parts_,
+                                                 gradient + column * depth_ + row * width);
 }
 
 void SampleSums::sum_bias(const float* packed, int64_t panel, float* bias) const {
   const float one = 1;
   float sums[tile_columns];
-  sum_samples<1>(&one, 0, packed, batch_, parts_, sums);
+  sum_samples<1, tile_vectors>(&one, 0, packed, batch_, parts_, sums);
   const int64_t first = panel * tile_columns;
   std::copy_n(sums, std::min<int64_t>(tile_columns, outputs_ - first), bias + first);
 }
@@ -98,7 +105,7 @@ void SampleSums::run(const WeightProduct::Operands& operands, float* weight_grad
   parallel_ranges(blocks * panels_, [&](int64_t begin, int64_t end) {
     for (int64_t item = begin; item < end; ++item)
       sum_weights(operands.left, packed + item % panels_ * panel_elements, item / panels_ * gradient_rows,
-                  weight_gradient + item % panels_ * depth_ * tile_columns);
+                  item % panels_, weight_gradient);
   });
 }
 

@@ -16,7 +16,8 @@ class SampleSums : public FilterProduct {
 
  private:
   void pack(const WeightProduct::Operands& operands, int64_t panel, float* packed) const;
-  void sum_weights(const float* left, const float* packed, int64_t first, float* to) const;
+  void sum_weights(const float* left, const float* packed, int64_t first, int64_t panel,
+                   float* gradient) const;
   void sum_bias(const float* packed, int64_t panel, float* bias) const;
 
   int64_t batch_, depth_, outputs_, panels_;

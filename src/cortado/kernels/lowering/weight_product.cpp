@@ -24,7 +24,7 @@ struct SumTask {
   const float* left;
   int64_t left_step;  // between rows
   const float* right;
-  float* to;   // [rows][tile_columns]
+  float* to;   // [rows][panel_width]
   bool first;  // overwrite `to` rather than add to it
   Ahead ahead;
 };
@@ -57,17 +57,15 @@ template <int Rows, int Vectors, typename Segment>
 
 template <int Rows, int Vectors, typename Segments>
 void sum_tile(const SumTask& task, const Segments& segments) {
+  constexpr int64_t width = Vectors * vector_lanes;
   Tile<Rows, Vectors> tile;
   if (task.first) {
     tile.set_rows(nullptr);
   } else {
-    for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * tile_columns);
+    for (int r = 0; r < Rows; ++r) tile.load_row(r, task.to + r * width);
   }
   add_products(tile, task, segments);
-  for (int r = 0; r < Rows; ++r) tile.store_row(r, task.to + r * tile_columns);
-  for (int r = 0; r < Rows && task.first; ++r)
-    for (int v = Vectors; v < tile_vectors; ++v)
-      store(task.to + r * tile_columns + v * vector_lanes, Vector{});
+  for (int r = 0; r < Rows; ++r) tile.store_row(r, task.to + r * width);
 }
 
 template <typename Segments, int Vectors, int... I>
@@ -80,7 +78,7 @@ template <typename Segments, int Vectors>
 constexpr auto sum_tile_of_rows =
     sum_functions<Segments, Vectors>(std::make_integer_sequence<int, tile_rows>());
 
-// The functions for a panel of which so many columns are no padding.
+// The functions for a panel of so many columns.
 template <typename Segments>
 const auto& sum_tile_of(int64_t columns) {
   return columns > vector_lanes ? sum_tile_of_rows<Segments, tile_vectors> : sum_tile_of_rows<Segments, 1>;
@@ -151,7 +149,7 @@ void WeightProduct::choose_parts() {
 }
 
 int64_t WeightProduct::gradient_elements() const {
-  return panels_ * lattice_.taps() * lattice_.depth * tile_columns;
+  return lattice_.taps() * lattice_.depth * padded_columns(lattice_.columns);
 }
 
 int64_t WeightProduct::copies() const {
@@ -278,7 +276,8 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& par
       const int64_t tile_begin = std::max<int64_t>(0, begin - panel * tiles_);
       const int64_t tile_end = std::min(tiles_, end - panel * tiles_);
       const float* panel_right = part.right + panel * block_rows_ * tile_columns;
-      const auto& sum = sum_tile_of<std::vector<Segment>>(lattice_.columns - panel * tile_columns);
+      const int64_t column = panel * tile_columns, width = panel_width(lattice_.columns, column);
+      const auto& sum = sum_tile_of<std::vector<Segment>>(lattice_.columns - column);
       for (const Chunk& chunk : chunks) {
         const bool overwrite = first && &chunk == &chunks.front();
         const int64_t count = chunk.row_end - chunk.row_begin;
@@ -287,7 +286,7 @@ void WeightProduct::sum_chunks(const std::vector<Chunk>& chunks, const Part& par
           const int64_t done = (panel * tiles_ + tile_begin) * rows +
                                chunk.row_begin * (tile_end - tile_begin) + (tile - tile_begin) * count;
           for (int64_t tap = 0; tap < taps; ++tap) {
-            float* to = part.gradient + ((panel * taps + tap) * depth + k) * tile_columns;
+            float* to = part.gradient + column * taps * depth + (tap * depth + k) * width;
             sum[std::min(tile_height_, depth - k)]({part.left + tile * tile_elements(), tile_height_,
                                                     panel_right, to, overwrite, next.ahead(done, all)},
                                                    chunk.taps[tap]);
@@ -324,12 +323,13 @@ void WeightProduct::sum_in_place(Range rows, const Operands& operands, const Par
     for (int64_t panel = 0; panel < panels_; ++panel) {
       const int64_t column = panel * tile_columns,
                     columns = std::min<int64_t>(tile_columns, lattice_.columns - column);
+      const int64_t width = panel_width(lattice_.columns, column);
       const float* const right = gradient.first + column;
       const auto sum_rows = [&]<bool whole>(const RowsInPlace<whole>& in_place) {
         const auto& sum = sum_tile_of<RowsInPlace<whole>>(columns);
         for (int64_t k = 0; part.gradient && k < depth; k += tile_height_)
           sum[std::min(tile_height_, depth - k)](
-              {left.first + k, left.step, right, part.gradient + (panel * depth + k) * tile_columns, first,
+              {left.first + k, left.step, right, part.gradient + column * depth + k * width, first,
                next.ahead((panel * tiles_ + k / tile_height_) * count, panels_ * tiles_ * count)},
               in_place);
       };

@@ -9,6 +9,7 @@ namespace cortado::winograd {
 
 using lowering::divide_up;
 using lowering::load;
+using lowering::panel_width;
 using lowering::store;
 using lowering::tile_columns;
 using lowering::vector_lanes;
@@ -49,12 +50,14 @@ template <typename F>
 void FilterPanels<F>::transform(const WeightPanels& panels, const float* weight, int64_t first,
                                 float* to) const {
   const int64_t stride = element_stride();
-  weight += first * panels.taps * depth;
   parallel_for(divide_up(columns, tile_columns) * depth, [&](int64_t row) {
-    const float* from = weight + (row / depth * panels.taps * depth + row % depth) * tile_columns;
+    const int64_t column = first + row / depth * tile_columns, width = panel_width(panels.columns, column);
+    const float* from = weight + column * panels.taps * depth + row % depth * width;
     for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
       winograd::transform<F::taps, F::span, F::filter>(
-          [&](int i, int j) { return load(from + (F::taps * i + j) * depth * tile_columns + lane); },
+          [&](int i, int j) {
+            return lane < width ? load(from + (F::taps * i + j) * depth * width + lane) : Vector{};
+          },
           [&](int i, int j, Vector v) {
             store(to + (F::span * i + j) * stride + row * tile_columns + lane, v);
           });
@@ -65,19 +68,18 @@ template <typename F>
 void FilterPanels<F>::transform_turned(const WeightPanels& panels, const float* weight, int64_t first,
                                        float* to) const {
   const int64_t outputs = panels.columns, inputs = panels.depth, stride = element_stride();
-  weight += first * tile_columns;
   parallel_for(divide_up(columns, tile_columns) * panels.panels(), [&](int64_t item) {
     const int64_t output = item % panels.panels() * tile_columns;
     const int64_t input = item / panels.panels() * tile_columns;
     const int64_t rows = std::min<int64_t>(tile_columns, columns - input);
     const int64_t lanes = std::min<int64_t>(tile_columns, outputs - output);
+    const int64_t width = panel_width(outputs, output);
     alignas(64) float square[F::positions][tile_columns][tile_columns];
     for (int64_t row = 0; row < tile_columns; ++row)
-      for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes) {
-        const float* from = weight + (output * panels.taps * inputs) + (input + row) * tile_columns + lane;
+      for (int64_t lane = 0; lane < width; lane += vector_lanes) {
+        const float* from = weight + output * panels.taps * inputs + (first + input + row) * width + lane;
         const auto tap = [&](int i, int j) {
-          return row < rows ? load(from + (panels.taps - 1 - F::taps * i - j) * inputs * tile_columns)
-                            : Vector{};
+          return row < rows ? load(from + (panels.taps - 1 - F::taps * i - j) * inputs * width) : Vector{};
         };
         winograd::transform<F::taps, F::span, F::filter>(
             tap, [&](int i, int j, Vector v) { store(&square[F::span * i + j][row][lane], v); });
@@ -93,13 +95,14 @@ template <typename F>
 void FilterPanels<F>::finish(const WeightPanels& panels, const float* sums, float* gradient) const {
   const int64_t rows = panels.depth, stride = element_stride();
   parallel_for(panels.panels() * rows, [&](int64_t row) {
-    const int64_t panel = row / rows, k = row % rows;
+    const int64_t panel = row / rows, k = row % rows, column = panel * tile_columns;
+    const int64_t width = panel_width(panels.columns, column);
     const float* from = sums + panel * panel_elements() + k * tile_columns;
-    float* to = gradient + (panel * panels.taps * rows + k) * tile_columns;
-    for (int64_t lane = 0; lane < tile_columns; lane += vector_lanes)
+    float* to = gradient + column * panels.taps * rows + k * width;
+    for (int64_t lane = 0; lane < width; lane += vector_lanes)
       winograd::transform<F::span, F::taps, F::finish_filter>(
           [&](int i, int j) { return load(from + (F::span * i + j) * stride + lane); },
-          [&](int i, int j, Vector v) { store(to + (F::taps * i + j) * rows * tile_columns + lane, v); });
+          [&](int i, int j, Vector v) { store(to + (F::taps * i + j) * rows * width + lane, v); });
   });
 }
 
