@@ -1,7 +1,7 @@
 // GFLOP/s of each pass of the convolutions that matter, and their share of the FMA peak measured beside each,
 // both in multiplications of the sum over windows. Several implementations run in turns.
 // Usage: convolution_bench [IMPLEMENTATION,...] [PART OF A NAME] [REPETITIONS]
-// (implicit-gemm, onednn, depthwise, lowering-1, -2, -3, winograd, winograd-4x4, winograd-5x5,
+// (implicit-gemm, onednn, depthwise, narrow-groups, lowering-1, -2, -3, winograd, winograd-4x4, winograd-5x5,
 // winograd-4x4-of-5x5; winograd-any and so on: also where they are slower)
 #include <cstdlib>
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include "cortado/kernels/kernel.h"
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
-#include "cortado/kernels/native/depthwise.h"
+#include "cortado/kernels/native/narrow_groups.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/peak.h"
 #include "cortado/kernels/winograd/winograd.h"
@@ -71,6 +71,9 @@ constexpr Layer2d layers[] = {
     {"mobile 576-160", 16, 576, 160, 7, 1, 1, 1, 0, 0},
     {"mobile 160-960", 16, 160, 960, 7, 1, 1, 1, 0, 0},
     {"mobile 320-1280", 16, 320, 1280, 7, 1, 1, 1, 0, 0},
+    {"groups of 4", 16, 128, 128, 56, 3, 3, 1, 1, 1, 32},
+    {"groups of 8/2", 16, 256, 256, 56, 3, 3, 2, 1, 1, 32},
+    {"groups of 8", 16, 256, 256, 28, 3, 3, 1, 1, 1, 32},
     {"depthwise 32", 16, 32, 32, 112, 3, 3, 1, 1, 1, 32},
     {"depthwise 96/2", 16, 96, 96, 112, 3, 3, 2, 1, 1, 96},
     {"depthwise 144", 16, 144, 144, 56, 3, 3, 1, 1, 1, 144},
@@ -104,6 +107,7 @@ KernelOffer (*maker(const std::string& implementation))(const Task&) {
   if (implementation == "implicit-gemm") return make_implicit_gemm;
   if (implementation == "onednn") return make_onednn_convolution;
   if (implementation == "depthwise") return make_native_depthwise;
+  if (implementation == "narrow-groups") return make_native_narrow_groups;
   if (implementation == "lowering-1") return make_lowering_of<lowering::LoweringType::one>;
   if (implementation == "lowering-2") return make_lowering_of<lowering::LoweringType::two>;
   if (implementation == "lowering-3") return make_lowering_of<lowering::LoweringType::three>;

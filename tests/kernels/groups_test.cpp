@@ -1,10 +1,10 @@
-// Convolutions of groups against the reference: depthwise ones, and the weights' gradient that oneDNN's have
-// in place of its own where groups of few channels are merged. Random layers, shapes and cuts, in f32 and
-// bf16.
+// Convolutions of groups against the reference: depthwise ones and those of narrow groups, and the weights'
+// gradient that oneDNN's have in place of its own where groups of few channels are merged. Random layers,
+// shapes and cuts, in f32 and bf16.
 #include <fmt/format.h>
 
 #include "cortado/base/compute_threads.h"
-#include "cortado/kernels/native/depthwise.h"
+#include "cortado/kernels/native/narrow_groups.h"
 #include "cortado/kernels/onednn/engine.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/layers/convolution.h"
@@ -55,8 +55,9 @@ std::string grouped_text(const Task& task, unsigned number) {
                      task.output_boxes[0].text());
 }
 
-Task random_depthwise(Draw& draw) {
-  const int64_t channels = draw(2, 50);
+// Groups of `width` channels in and out.
+Task random_narrow_groups(Draw& draw, int64_t width) {
+  const int64_t groups = draw(2, width == 1 ? 50 : 15), channels = groups * width;
   Window window{{}, {}, {}, {}};
   Shape shape{draw(1, 4), channels};
   for (int axis = 0; axis < 2; ++axis) {
@@ -67,12 +68,12 @@ Task random_depthwise(Draw& draw) {
     shape.append(draw(13, 25));
   }
   const bool bias = draw.chance(50);
-  Task task =
-      chain_task({std::make_shared<Convolution>(convolution(channels, window, channels, bias))}, shape);
+  Task task = chain_task({std::make_shared<Convolution>(convolution(channels, window, groups, bias))}, shape);
   if (draw.chance(40)) task = part_of(draw, task);
   if (draw.chance(15)) task.input_gradients[0] = false;
   if (draw.chance(15)) task.parameter_gradients[0] = false;
   if (bias && draw.chance(15)) task.parameter_gradients[1] = false;
+  task.canonical_parameters = draw.chance(20);
   return task;
 }
 
@@ -137,24 +138,35 @@ TEST(MergedGroups, AreThoseOfFewChannels) {
   EXPECT_FALSE(merges(*kernel(128, 32, Phase::test)));
 }
 
-TEST(Depthwise, EqualsReference) {
+using Make = KernelOffer (*)(const Task&);
+
+void expect_equal_on_random_layers(Make make, int64_t width, unsigned cases) {
   for (const int threads : {1, 2, 5}) {
     const ComputeThreads several(threads);
-    for (unsigned number = 0; number < 60 && !::testing::Test::HasFailure(); ++number) {
+    for (unsigned number = 0; number < cases && !::testing::Test::HasFailure(); ++number) {
       Draw draw(number);
-      const Task task = random_depthwise(draw);
-      expect_equal(task, *make_native_depthwise(task).kernel, number);
+      const Task task = random_narrow_groups(draw, width);
+      expect_equal(task, *make(task).kernel, number);
       const Task in_bf16 = with_types(task, ElementType::bf16, ElementType::bf16);
-      expect_equal_in_bf16(in_bf16, *make_native_depthwise(in_bf16).kernel, number);
+      expect_equal_in_bf16(in_bf16, *make(in_bf16).kernel, number);
     }
   }
 }
 
+TEST(Depthwise, EqualsReference) { expect_equal_on_random_layers(make_native_depthwise, 1, 60); }
+TEST(NarrowGroups, EqualReference) {
+  for (const int64_t width : {4, 8}) expect_equal_on_random_layers(make_native_narrow_groups, width, 40);
+}
+
 // Written past the caches.
-TEST(Depthwise, EqualsReferenceOnLargeTensors) {
-  const LayerPtr layer = std::make_shared<Convolution>(convolution(64, {}, 64));
+void expect_equal_on_large_tensors(Make make, int64_t groups) {
+  const LayerPtr layer = std::make_shared<Convolution>(convolution(64, {}, groups));
   const Task task = chain_task({layer}, {3, 64, 181, 183});
-  EXPECT_TRUE(matches_reference(task, *make_native_depthwise(task).kernel, 0, DataKind::small_integers));
+  EXPECT_TRUE(matches_reference(task, *make(task).kernel, 0, DataKind::small_integers));
+}
+TEST(Depthwise, EqualsReferenceOnLargeTensors) { expect_equal_on_large_tensors(make_native_depthwise, 64); }
+TEST(NarrowGroups, EqualReferenceOnLargeTensors) {
+  expect_equal_on_large_tensors(make_native_narrow_groups, 16);
 }
 
 TEST(Depthwise, Refuses) {
@@ -170,6 +182,22 @@ TEST(Depthwise, Refuses) {
   EXPECT_EQ(refusal({of(4, 4), relu()}, {2, 4, 5, 5}), "a layer after it does not fuse");
   EXPECT_EQ(refusal({of(4, 4)}, {2, 4, 5}), "not 2-D");
   EXPECT_EQ(refusal({relu()}, {2, 4, 5, 5}), "not a Convolution");
+}
+
+TEST(NarrowGroups, Refuse) {
+  const auto task = [](int64_t inputs, int64_t outputs, int64_t groups) {
+    return chain_task({std::make_shared<Convolution>(convolution(outputs, {}, groups))}, {2, inputs, 5, 5});
+  };
+  const auto refusal = [](const Task& task) { return make_native_narrow_groups(task).refusal; };
+  const char* const other = "not 4 or 8 channels and filters in a group";
+  EXPECT_EQ(refusal(task(8, 8, 1)), "one group");
+  EXPECT_EQ(refusal(task(8, 8, 8)), other);
+  EXPECT_EQ(refusal(task(32, 32, 2)), other);
+  EXPECT_EQ(refusal(task(16, 8, 2)), other);
+  const Task whole = task(16, 16, 4);
+  Box box = whole.output_boxes[0];
+  box[1] = {2, 8};
+  EXPECT_EQ(refusal(cut_task(whole, box)), "a part of a group");
 }
 
 }  // namespace

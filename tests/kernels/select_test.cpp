@@ -45,7 +45,7 @@ TEST(Select, TakesTheReferenceLast) {
 }
 
 // implicit-gemm's products of a few channels would take ten times as long, with any instruction set.
-TEST(Select, LeavesNarrowGroupsToOneDnn) {
+TEST(Select, HasKernelsForNarrowGroups) {
   const auto of_groups = [](int64_t channels, int group) {
     const LayerPtr layer = std::make_shared<Convolution>(
         ConvolutionOptions{.num_output = channels, .group = group, .kernel = {3}, .stride = {2}});
@@ -53,7 +53,8 @@ TEST(Select, LeavesNarrowGroupsToOneDnn) {
   };
   EXPECT_EQ(of_groups(64, 64), "depthwise");
   EXPECT_EQ(of_groups(64, 32), "onednn");
-  EXPECT_EQ(of_groups(64, 8), "onednn");
+  EXPECT_EQ(of_groups(64, 16), "narrow-groups");
+  EXPECT_EQ(of_groups(64, 8), "narrow-groups");
   const bool onednn_first = __builtin_cpu_supports("avx512f");
   EXPECT_EQ(of_groups(128, 2), onednn_first ? "onednn" : "implicit-gemm");
   const LayerPtr depthwise =

@@ -15,7 +15,7 @@
 #include "cortado/kernels/lowering/implicit_gemm.h"
 #include "cortado/kernels/lowering/make_lowering.h"
 #include "cortado/kernels/lowering/microkernel.h"
-#include "cortado/kernels/native/depthwise.h"
+#include "cortado/kernels/native/narrow_groups.h"
 #include "cortado/kernels/native/native.h"
 #include "cortado/kernels/onednn/onednn.h"
 #include "cortado/kernels/pairs/pairs.h"
@@ -175,6 +175,9 @@ const std::vector<Candidate>& candidates() {
       {{"Convolution"}, {"winograd-5x5", make_winograd_5x5}},
       {{"Convolution"}, {"winograd", make_winograd}},
       {.types = {"Convolution"}, .implementation = {"depthwise", make_native_depthwise}, .bf16 = true},
+      {.types = {"Convolution"},
+       .implementation = {"narrow-groups", make_native_narrow_groups},
+       .bf16 = true},
       {.types = {"Convolution"}, .implementation = {"pairs", make_fast_pairs}, .bf16 = true},
       onednn_first ? onednn_convolutions : our_convolutions,
       onednn_first ? our_convolutions : onednn_convolutions,
