@@ -8,8 +8,9 @@
 #include "cortado/kernels/native/simd.h"
 
 // Lines of a convolution of narrow groups. Vectors hold channels: `width` channels in and as many out are a
-// group, 1 of a depthwise convolution, and a vector holds whole groups. Output i of a group is the sum over k in
-// [0, width) of input i ^ k times weight [k][i]: a vector of pixels is multiplied by one of weights for each k.
+// group, 1 of a depthwise convolution, and a vector holds whole groups. Output i of a group is the sum over k
+// in [0, width) of input i ^ k times weight [k][i]: a vector of pixels is multiplied by one of weights for
+// each k.
 namespace cortado::native {
 
 // Calls body.template operator()<V>(c) over the channels [0, channels), multiples of `width`: by all lanes,
@@ -32,8 +33,8 @@ inline void for_each_member(Body&& body) {
   (std::make_integer_sequence<int, end - begin>());
 }
 
-// Lane i holds what lane i ^ k of `value` does. Over k in [0, width) a lane meets all members of its group; for
-// k = 0 nothing moves.
+// Lane i holds what lane i ^ k of `value` does. Over k in [0, width) a lane meets all members of its group;
+// for k = 0 nothing moves.
 template <int k, typename V>
 inline V exchanged(V value) {
   if constexpr (k == 0) {
