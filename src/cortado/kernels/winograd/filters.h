@@ -7,11 +7,12 @@
 namespace cortado::winograd {
 
 // Filters transformed for F: right operands, one per element of G g G^T, each in panels
-// [columns / tile_columns][depth][tile_columns].
+// [columns / tile_columns][depth][panel_width].
 template <typename F>
 struct FilterPanels {
   int64_t depth = 0, columns = 0;
-  int64_t panel_elements() const;
+  int64_t width(int64_t panel) const;     // of a row
+  int64_t first_of(int64_t panel) const;  // the place of its first element
   int64_t element_stride() const;
   int64_t elements() const;  // floats in all
 

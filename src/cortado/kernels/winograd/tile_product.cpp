@@ -22,22 +22,29 @@ constexpr int64_t max_block = 96;  // tiles
 constexpr int64_t max_own_filters = 256 << 10;  // bytes
 
 // out[r] = (first) or += sum over k of left[r][k] * panel[k] for a tile of rows, in sums of few k.
-template <bool first>
+template <bool first, int vectors>
 void multiply_tile(const float* left, int64_t left_stride, int64_t depth, const float* panel, float* out,
                    int64_t out_stride) {
-  lowering::Tile<tile_rows> tile;
+  lowering::Tile<tile_rows, vectors> tile;
   const float* rows[tile_rows];
   for (int r = 0; r < tile_rows; ++r) rows[r] = left + r * left_stride;
   const int64_t step = divide_up(depth, divide_up(depth, max_sum));
   for (int64_t k = 0; k < depth; k += step) {
     tile.set_rows(nullptr);
-    multiply_rows<tile_rows>(tile, rows, k, std::min(step, depth - k), panel + k * tile_columns);
+    multiply_rows<tile_rows>(tile, rows, k, std::min(step, depth - k), panel + k * vectors * vector_lanes);
     if (first && k == 0) {
       tile.store_rows(out, out_stride);
     } else {
       tile.add_to_rows(out, out_stride);
     }
   }
+}
+
+// That for a panel of so many columns.
+auto multiply_tile_of(bool first, int64_t width) {
+  if (width > vector_lanes)
+    return first ? multiply_tile<true, tile_vectors> : multiply_tile<false, tile_vectors>;
+  return first ? multiply_tile<true, 1> : multiply_tile<false, 1>;
 }
 
 }  // namespace
@@ -62,7 +69,7 @@ TileProduct<F>::TileProduct(const ConvolutionProblem& problem, Direction directi
   if (filters_.elements() * static_cast<int64_t>(sizeof(float)) <= max_own_filters)
     copies_ = compute_threads();
   left_ = TransformedLayout::of_rows(F::positions, filters_.depth, block_);
-  sums_ = TransformedLayout::of_rows(F::positions, round_up(filters_.columns, tile_columns), block_);
+  sums_ = TransformedLayout::of_rows(F::positions, padded_columns(filters_.columns), block_);
 }
 
 template <typename F>
@@ -81,7 +88,7 @@ void TileProduct<F>::choose_blocks() {
 
 template <typename F>
 int64_t TileProduct<F>::kept_elements() const {
-  return block_ * F::windows * F::windows * round_up(filters_.columns, tile_columns);
+  return block_ * F::windows * F::windows * padded_columns(filters_.columns);
 }
 
 template <typename F>
@@ -110,10 +117,11 @@ void TileProduct<F>::multiply(const float* left, const float* filters, int64_t t
       const int64_t begin = depth.begin + depth.size() * part / parts,
                     end = depth.begin + depth.size() * (part + 1) / parts;
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
-        const float* right = filters + element * filters_.element_stride() +
-                             panel * filters_.panel_elements() + begin * tile_columns;
+        const int64_t width = filters_.width(panel);
+        const float* right =
+            filters + element * filters_.element_stride() + filters_.first_of(panel) + begin * width;
         float* to = sums + element * sums_.element_stride + (panel - panels.begin) * tile_columns;
-        const auto multiply = part == 0 ? multiply_tile<true> : multiply_tile<false>;
+        const auto multiply = multiply_tile_of(part == 0, width);
         for (int64_t tile = 0; tile < tiles; tile += tile_rows)
           multiply(left + element * left_.element_stride + tile * left_.tile_stride + begin,
                    left_.tile_stride, end - begin, right, to + tile * sums_.tile_stride, sums_.tile_stride);

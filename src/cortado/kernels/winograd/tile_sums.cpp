@@ -26,17 +26,24 @@ constexpr int64_t channel_group = 48;  // image channels: whole tiles and whole 
 static_assert(channel_group % tile_rows == 0 && channel_group % vector_lanes == 0);
 
 // sums[r][column] = (first) or += the sum over tiles, made on its own, of
-// left[tile * channel_group + r] * right[tile][column].
-template <bool first>
-void add_tile(const float* left, const float* right, int64_t tiles, float* sums) {
-  lowering::Tile<tile_rows> tile;
+// left[tile * channel_group + r] * right[tile * right_step + column], column in [0, vectors * vector_lanes).
+template <bool first, int vectors>
+void add_tile(const float* left, const float* right, int64_t right_step, int64_t tiles, float* sums) {
+  constexpr int64_t width = vectors * vector_lanes;
+  lowering::Tile<tile_rows, vectors> tile;
   tile.set_rows(nullptr);
-  multiply_columns<tile_rows>(tile, left, channel_group, tiles, right);
+  multiply_columns<tile_rows>(tile, left, channel_group, tiles, right, right_step);
   if constexpr (first) {
-    tile.store_rows(sums, tile_columns);
+    tile.store_rows(sums, width);
   } else {
-    tile.add_to_rows(sums, tile_columns);
+    tile.add_to_rows(sums, width);
   }
+}
+
+// That for a panel of so many columns.
+auto add_tile_of(bool first, int64_t width) {
+  if (width > vector_lanes) return first ? add_tile<true, tile_vectors> : add_tile<false, tile_vectors>;
+  return first ? add_tile<true, 1> : add_tile<false, 1>;
 }
 
 // Each chunk of a group's columns as a group.
@@ -57,7 +64,8 @@ TileSums<F>::TileSums(const ConvolutionProblem& problem)
       all_columns_(std::max(problem.all_window_channels, chunks_ * weight_.columns)) {
   choose_blocks();
   left_ = TransformedLayout::of_groups(F::positions, weight_.depth, block_, channel_group);
-  right_ = TransformedLayout::of_groups(F::positions + 1, weight_.columns, block_, tile_columns);
+  right_ = TransformedLayout::of_groups(F::positions + 1, weight_.columns, block_,
+                                        panel_width(weight_.columns, 0));
 }
 
 template <typename F>
@@ -103,13 +111,15 @@ void TileSums<F>::add_product(const Part& part, int64_t item, int64_t tiles, boo
   const int64_t groups = divide_up(weight_.depth, channel_group);
   const int64_t element = item / groups, first_channel = item % groups * channel_group;
   const int64_t channels = std::min(channel_group, weight_.depth - first_channel);
-  const auto add = first ? add_tile<true> : add_tile<false>;
   const float* left = part.left + element * left_.element_stride + item % groups * left_.group_stride;
   for (int64_t panel = 0; panel < weight_.panels(); ++panel) {
     const float* right = part.right + element * right_.element_stride + panel * right_.group_stride;
-    float* to = part.sums + element * sum_panels_.element_stride() + panel * sum_panels_.panel_elements() +
-                first_channel * tile_columns;
-    for (int64_t r = 0; r < channels; r += tile_rows) add(left + r, right, tiles, to + r * tile_columns);
+    const int64_t width = sum_panels_.width(panel);
+    const auto add = add_tile_of(first, width);
+    float* to = part.sums + element * sum_panels_.element_stride() + sum_panels_.first_of(panel) +
+                first_channel * width;
+    for (int64_t r = 0; r < channels; r += tile_rows)
+      add(left + r, right, right_.tile_stride, tiles, to + r * width);
   }
 }
 
@@ -117,10 +127,11 @@ template <typename F>
 void TileSums<F>::add_bias(const Part& part, int64_t panel, int64_t tiles, bool first) const {
   const float* right = part.right + F::positions * right_.element_stride + panel * right_.group_stride;
   float* to = part.bias + panel * tile_columns;
+  const int64_t width = right_.width;
   float sums[tile_columns] = {};
   for (int64_t tile = 0; tile < tiles; ++tile)
-    for (int64_t c = 0; c < tile_columns; ++c) sums[c] += right[tile * tile_columns + c];
-  for (int64_t c = 0; c < tile_columns; ++c) to[c] = sums[c] + (first ? 0 : to[c]);
+    for (int64_t c = 0; c < width; ++c) sums[c] += right[tile * width + c];
+  for (int64_t c = 0; c < width; ++c) to[c] = sums[c] + (first ? 0 : to[c]);
 }
 
 template <typename F>
