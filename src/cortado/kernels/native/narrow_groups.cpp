@@ -113,7 +113,7 @@ class NarrowGroupsKernel : public Kernel {
       for (int64_t row = rows * share / shares_; row < rows * (share + 1) / shares_; ++row) {
         const E* const gradient = dy + row * d_.w.windows * d_.channels;
         add_line(windows_of(sums, x, row / d_.h.windows, row % d_.h.windows), gradient);
-        if (bias) add_bias_line(d_.w.windows, d_.channels, gradient, sums + weights());
+        if (bias) add_bias_line(d_.w.windows, d_.channels, gradient, sums + weight_count());
       }
     });
     add_up(a, bias);
@@ -121,8 +121,8 @@ class NarrowGroupsKernel : public Kernel {
 
  private:
   int64_t tap_weights() const { return width * d_.channels; }
-  int64_t weights() const { return d_.taps() * tap_weights(); }
-  int64_t sums_size() const { return weights() + (d_.bias ? d_.channels : 0); }
+  int64_t weight_count() const { return d_.taps() * tap_weights(); }
+  int64_t sums_size() const { return weight_count() + (d_.bias ? d_.channels : 0); }
   float* sums_of(const Arguments& a, int64_t share) const {
     return reinterpret_cast<float*>(a.scratch) + share * sums_size();
   }
@@ -136,7 +136,7 @@ class NarrowGroupsKernel : public Kernel {
     }
     if constexpr (std::is_same_v<E, float>) return weights;
     float* const rounded = sums_of(a, 0);
-    for (int64_t i = 0; i < this->weights(); ++i) rounded[i] = to_float(to_bf16(weights[i]));
+    for (int64_t i = 0; i < weight_count(); ++i) rounded[i] = to_float(to_bf16(weights[i]));
     return rounded;
   }
 
@@ -145,7 +145,7 @@ class NarrowGroupsKernel : public Kernel {
     const float* const weights = weights_of(a);
     if constexpr (width == 1) return weights;
     float* const turned = sums_of(a, 0);
-    if (turned != weights) std::copy_n(weights, this->weights(), turned);
+    if (turned != weights) std::copy_n(weights, weight_count(), turned);
     for (int64_t tap = 0; tap < d_.taps(); ++tap)
       for (int k = 0; k < width; ++k) {
         float* const row = turned + tap * tap_weights() + k * d_.channels;
@@ -228,12 +228,12 @@ class NarrowGroupsKernel : public Kernel {
       for (int64_t share = 1; share < shares_; ++share) sum += load<V>(sums_of(a, share) + i);
       store(sums + i, sum);
     });
-    if (bias) std::copy_n(sums + weights(), d_.channels, a.parameter_gradients[1]);
+    if (bias) std::copy_n(sums + weight_count(), d_.channels, a.parameter_gradients[1]);
     if (!a.parameter_gradients[0]) return;
     if (canonical_) {
       by_taps_.to_canonical(sums, a.parameter_gradients[0]);
     } else {
-      std::copy_n(sums, weights(), a.parameter_gradients[0]);
+      std::copy_n(sums, weight_count(), a.parameter_gradients[0]);
     }
   }
 
