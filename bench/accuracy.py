@@ -214,11 +214,14 @@ def measured(folders, seeds):
 
 
 def curves(rows):
-    """A picture of accuracies over parts of a training, a line for each training."""
+    """A picture of accuracies over parts of a training, a line for each training, named by what they do not share."""
+    labels = [[row["net"], row["variant"], f"seed {seed}"] for row in rows for seed in row["seeds"]]
+    differ = [part == 0 or len({label[part] for label in labels}) > 1 for part in range(3)]
     names, points = [], {}
     for row in rows:
         for seed, curve in zip(row["seeds"], row["curves"]):
-            names.append(f"{row['net']} {row['variant']} seed {seed}".replace("  ", " "))
+            label = [row["net"], row["variant"], f"seed {seed}"]
+            names.append(" ".join(text for text, differs in zip(label, differ) if differs and text))
             last = curve[-1][0]
             for iteration, accuracy in curve:
                 points.setdefault(round(100 * iteration / last), {})[names[-1]] = f"{100 * accuracy:.2f}"
