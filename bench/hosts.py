@@ -6,6 +6,7 @@ import pathlib
 import re
 import shlex
 import subprocess
+import sys
 import tempfile
 
 BURSTS = [(5e9, "256kb limit 8mb"), (5e8, "128kb limit 1mb"), (0, "64kb limit 512kb")]  # reach 0.95 of the rate
@@ -23,6 +24,7 @@ class Hosts:
     processes that have ended are removed before."""
 
     def __init__(self, count, rate):
+        burst = None if rate == "none" else burst_of(rate)
         self.count = count
         self.folder = tempfile.TemporaryDirectory(prefix="cortado-network-")
         self.name, self.switch = f"ctd{os.getpid()}-", f"ctd{os.getpid()}-sw"
@@ -39,8 +41,7 @@ class Hosts:
             run(f"ip -n {self.name}{i} addr add {self.address(i)}/24 dev eth0")
             run(f"ip -n {self.name}{i} link set eth0 mtu {MTU} up")
             run(f"ip -n {self.switch} link set p{i} mtu {MTU} master br0 up")
-            if rate != "none":
-                burst = next(text for least, text in BURSTS if bits_per_second(rate) >= least)
+            if burst:
                 run(f"ip netns exec {self.name}{i} tc qdisc replace dev eth0 root tbf rate {rate} burst {burst}")
                 run(f"ip netns exec {self.switch} tc qdisc replace dev p{i} root tbf rate {rate} burst {burst}")
         self.shell = pathlib.Path(self.folder.name) / "rsh"
@@ -122,5 +123,11 @@ exec ip netns exec NAME$i unshare --uts sh -c 'hostname ctd$0; exec taskset -c $
 
 
 def bits_per_second(rate):
-    number, unit = re.fullmatch(r"([0-9.]+)([kmg])bit", rate).groups()
-    return float(number) * {"k": 1e3, "m": 1e6, "g": 1e9}[unit]
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg])bit", rate)
+    if not found:
+        raise SystemExit(f"{sys.argv[0]}: '{rate}' is no rate of a link; give one as 100mbit or 1gbit, or none")
+    return float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
+
+
+def burst_of(rate):
+    return next(text for least, text in BURSTS if bits_per_second(rate) >= least)
