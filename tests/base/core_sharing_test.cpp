@@ -1,10 +1,12 @@
 #include "cortado/base/core_sharing.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <ctime>
 #include <gtest/gtest.h>
 #include <thread>
 
+#include "cortado/base/affinity.h"
 #include "cortado/base/parallel_for.h"
 
 namespace cortado {
@@ -91,6 +93,77 @@ TEST(CoreSharing, HasATeamForLoopsBesideOthers) {
   EXPECT_NE(sharing.team(), nullptr);
   for (int quiet = 0; quiet < 3; ++quiet) look_later(sharing);
   EXPECT_EQ(sharing.team(), nullptr);
+}
+
+int processors() {
+  const cpu_set_t set = thread_processors();
+  return CPU_COUNT(&set);
+}
+
+// Whether the helpers of the team, and OpenMP's threads beside the caller, keep away from a processor.
+bool helpers_avoid(ThreadTeam& team, int processor) {
+  std::atomic<bool> avoid{true};
+  std::atomic<int> begun{0};
+  const auto caller = std::this_thread::get_id();
+  const auto check = [&] {
+    const cpu_set_t set = thread_processors();
+    if (std::this_thread::get_id() != caller && CPU_ISSET(static_cast<size_t>(processor), &set))
+      avoid = false;
+  };
+  team.run(2, [&](int) {
+    ++begun;
+    while (begun < 2) std::this_thread::yield();
+    check();
+  });
+  on_each_thread([&](int) { check(); });
+  return avoid;
+}
+
+TEST(CoreSharing, KeepsACoreForTheCallerAmongItsThreads) {
+  if (processors() < 2) GTEST_SKIP() << "needs two processors";
+  const ComputeThreads threads(2);
+  const int before = processors();
+  Seconds delay, own_delay;
+  CoreSharing sharing([&] { return delay; }, [&] { return own_delay; });
+  look_beside_others(sharing, delay, 2);
+  ASSERT_TRUE(sharing.team() && sharing.team()->own());
+  const int own = *sharing.team()->own();
+  {
+    const ThreadTeam::Scope loops(sharing.team());
+    EXPECT_EQ(processors(), 1);
+    EXPECT_EQ(sched_getcpu(), own);
+    EXPECT_TRUE(helpers_avoid(*sharing.team(), own));
+  }
+  EXPECT_EQ(processors(), before);
+}
+
+TEST(CoreSharing, GivesWayWhereTheCallersCoreIsTaken) {
+  if (processors() < 2) GTEST_SKIP() << "needs two processors";
+  const ComputeThreads threads(2);
+  const int before = processors();
+  Seconds delay, own_delay;
+  CoreSharing sharing([&] { return delay; }, [&] { return own_delay; });
+  look_beside_others(sharing, delay, 2);
+  const int own = sharing.team()->own().value();
+  for (int look = 0; look < 5; ++look) {
+    ASSERT_TRUE(sharing.team()->own());
+    own_delay.count += 100;
+    look_beside_others(sharing, delay, 1);
+  }
+  ASSERT_TRUE(sharing.team());
+  EXPECT_FALSE(sharing.team()->own());
+  const ThreadTeam::Scope loops(sharing.team());
+  EXPECT_EQ(processors(), before);
+  EXPECT_FALSE(helpers_avoid(*sharing.team(), own));
+}
+
+TEST(CoreSharing, KeepsNoCoreWhereThreadsAreMore) {
+  const ComputeThreads threads(processors() + 1);
+  Seconds delay;
+  CoreSharing sharing([&] { return delay; });
+  look_beside_others(sharing, delay, 2);
+  ASSERT_TRUE(sharing.team());
+  EXPECT_FALSE(sharing.team()->own());
 }
 
 TEST(CoreSharing, OneThreadNeedsNoTeam) {

@@ -71,24 +71,32 @@ TEST(ThreadTeam, AThreadThatIsHeldUpLeavesPartsToOthers) {
   EXPECT_EQ(ended, 10);
 }
 
-TEST(ThreadTeam, LoopsOfTheScopeRunOnItWithTheSameShares) {
+TEST(ThreadTeam, LoopsOfTheScopeRunOnItInMoreRanges) {
   const ComputeThreads threads(3);
-  const auto shares = [] {
+  const auto ranges = [](int64_t count) {
     std::mutex mutex;
     std::set<std::pair<int64_t, int64_t>> found;
-    parallel_ranges(11, [&](int64_t begin, int64_t end) {
+    parallel_ranges(count, [&](int64_t begin, int64_t end) {
       const std::lock_guard lock(mutex);
       found.insert({begin, end});
     });
     return found;
   };
-  const auto expected = shares();
-  EXPECT_EQ(expected.size(), 3U);
+  using Ranges = std::set<std::pair<int64_t, int64_t>>;
+  EXPECT_EQ(ranges(7), (Ranges{{0, 2}, {2, 4}, {4, 7}}));
   ThreadTeam team(3);
   {
     const ThreadTeam::Scope loops(&team);
     EXPECT_EQ(ThreadTeam::current(), &team);
-    EXPECT_EQ(shares(), expected);
+    EXPECT_EQ(ranges(3), (Ranges{{0, 1}, {1, 2}, {2, 3}}));
+    const Ranges many = ranges(1000);
+    EXPECT_EQ(many.size(), 12U);
+    int64_t covered = 0;
+    for (const auto& [begin, end] : many) {
+      EXPECT_EQ(begin, covered);
+      covered = end;
+    }
+    EXPECT_EQ(covered, 1000);
     std::thread([] { EXPECT_EQ(ThreadTeam::current(), nullptr); }).join();
     {
       const ThreadTeam::Scope openmp(nullptr);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""oneDNN makes primitives under the lock of kernels/onednn/weighted.h alone: made by several threads at once, about one of
-1,600 brgemm convolutions computes other sums. So primitives and their descriptors come into being within a call of
+"""oneDNN makes primitives under the lock of kernels/onednn/weighted_passes.h alone: made by several threads at once, about
+one of 1,600 brgemm convolutions computes other sums. So primitives and their descriptors come into being within a call of
 plan_passes(), whose first act is to take the lock. Reorders are no such convolutions.
 
     tests/structure/creation.py ROOT
@@ -14,7 +14,7 @@ from lines_of_code import code_of
 
 MAKES = re.compile(r"\b(\w+)::primitive_desc\s*[({]|\b(primitive)\s*\(|\b((?:de)?convolution|inner_product)_(forward|backward\w+)\s*[({]")
 DEFINITION = re.compile(r"\bplan_passes\(const WeightedProblem& problem,[^{]*\{\s*const std::lock_guard \w+\(creation\(\)\);")
-HOME = "kernels/onednn/weighted.h"
+HOME = "kernels/onednn/weighted_passes.h"
 
 
 def end_of(text, begin):

@@ -22,7 +22,7 @@ SHARED = {
     "base/thread_team.cpp current_team": "of a thread: what its loops run on, as long as a scope lasts",
     "net/text_format.cpp once": "silences protobuf, once a process",
     "device/host/host_runtime.cpp device": "this computer's memory; keeps nothing",
-    "kernels/onednn/weighted.cpp mutex": "guards oneDNN's own state, which a process has once",
+    "kernels/onednn/weighted_passes.cpp mutex": "guards oneDNN's own state, which a process has once",
     "kernels/onednn/engine.cpp stream": "of a thread; keeps nothing between two calls",
     "apply/image_batches.cpp image": "scratch memory of a thread",
     "data/database.cpp datum": "scratch memory of a thread",

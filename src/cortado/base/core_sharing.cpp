@@ -6,12 +6,14 @@
 #include <latch>
 #include <numeric>
 #include <omp.h>
+#include <optional>
 #include <sched.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 #include <vector>
 
+#include "cortado/base/affinity.h"
 #include "cortado/base/error.h"
 #include "cortado/base/parallel_for.h"
 
@@ -29,6 +31,10 @@ constexpr int looks_to_trust = 3;    // a neighbour that pauses shortly has not 
 // Threads that sleep are delayed by one of low priority, too: now and then only spinning shows who is there.
 // So many looks later at first, twice as many each time that others are there still.
 constexpr int first_patience = 10, last_patience = 160;
+// Part of the time that the caller waits for a core of its own, above which others are there to stay; beside
+// one or two neighbours that the system may move it is less.
+constexpr double crowded = 0.5;
+constexpr int looks_to_give_way = 5;
 
 // What sched_setattr(2) takes; glibc has it from version 2.41 on.
 struct SchedulingAttributes {
@@ -49,6 +55,13 @@ void set_slices(std::chrono::nanoseconds slice) {
     if (attributes.policy != SCHED_OTHER) return;  // no other has such a slice
     attributes.runtime = static_cast<uint64_t>(slice.count());
     syscall(SYS_sched_setattr, 0, &attributes, 0);
+  });
+}
+
+// OpenMP's threads beside the caller.
+void keep_helpers_on(const cpu_set_t& processors) {
+  on_each_thread([&](int thread) {
+    if (thread > 0) keep_thread_on(processors);
   });
 }
 
@@ -92,11 +105,19 @@ Seconds CoreSharing::ready_without_core() {
   return {std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) * 1e-9};
 }
 
-CoreSharing::CoreSharing(std::function<Seconds()> delay)
+Seconds CoreSharing::caller_without_core() {
+  double computed = 0, waited = 0;
+  std::ifstream("/proc/thread-self/schedstat") >> computed >> waited;
+  return {waited * 1e-9};
+}
+
+CoreSharing::CoreSharing(Delay delay, Delay own_delay)
     : decided_by_environment_(std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")),
       last_look_(Clock::now()),
       delay_(std::move(delay)),
-      last_delay_(delay_()) {}
+      own_delay_(std::move(own_delay)),
+      last_delay_(delay_()),
+      last_own_delay_(own_delay_()) {}
 
 CoreSharing::~CoreSharing() { leave_off(); }
 
@@ -104,9 +125,15 @@ void CoreSharing::look() {
   const Clock::time_point now = Clock::now();
   const std::chrono::duration<double> passed = now - last_look_;
   if (decided_by_environment_ || passed < between_looks) return;
-  adapt((delay().count - last_delay_.count) / passed.count());
+  try {
+    adapt((delay().count - last_delay_.count) / passed.count());
+    adapt_place((own_delay_().count - last_own_delay_.count) / passed.count());
+  } catch (const UserError&) {
+    leave_off();  // the system has no more threads for us: go on as before
+  }
   last_look_ = Clock::now();
   last_delay_ = delay();
+  last_own_delay_ = own_delay_();
 }
 
 Seconds CoreSharing::delay() const { return team_ ? delay_() + team_->ready_without_core() : delay_(); }
@@ -126,18 +153,29 @@ void CoreSharing::adapt(double delayed) {
   trying_ = false;
 }
 
+void CoreSharing::adapt_place(double own_delayed) {
+  crowded_looks_ = team_ && team_->own() && own_delayed > crowded ? crowded_looks_ + 1 : 0;
+  if (crowded_looks_ >= looks_to_give_way) make_team(false);
+}
+
 void CoreSharing::share() {
   looks_asleep_ = 0;
-  try {
-    surplus_ = std::make_unique<SurplusThreads>();
-    set_slices(std::chrono::microseconds(100));  // helpers inherit it
-    if (compute_threads() > 1) team_ = std::make_unique<ThreadTeam>(compute_threads());
-  } catch (const UserError&) {
-    leave_off();  // the system has no more threads for us: go on as before
-  }
+  surplus_ = std::make_unique<SurplusThreads>();
+  set_slices(std::chrono::microseconds(100));  // helpers inherit it
+  const cpu_set_t processors = thread_processors();
+  make_team(CPU_COUNT(&processors) >= compute_threads());
+}
+
+void CoreSharing::make_team(bool apart) {
+  team_.reset();
+  if (compute_threads() == 1) return;
+  team_ =
+      std::make_unique<ThreadTeam>(compute_threads(), apart ? std::optional(sched_getcpu()) : std::nullopt);
+  keep_helpers_on(team_->others());
 }
 
 void CoreSharing::leave_off() {
+  if (team_) keep_helpers_on(thread_processors());
   team_.reset();
   if (surplus_) set_slices({});
   surplus_.reset();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "cortado/base/compute_threads.h"
@@ -16,8 +17,9 @@ void on_each_thread(Work&& work) {
   for (int t = 0; t < threads; ++t) work(t);
 }
 
-// Calls work(begin, end) for a balanced contiguous share of [0, count) per compute thread. Shares depend only
-// on `count` and the number of threads. `work` must not throw.
+// Calls work(begin, end) for balanced contiguous ranges that cover [0, count): one per compute thread, or
+// some, on a ThreadTeam, whose threads take one after the other. What is computed must not depend on where
+// ranges begin. `work` must not throw.
 template <typename Work>
 void parallel_ranges(int64_t count, Work&& work) {
   const int threads = compute_threads();
@@ -25,16 +27,23 @@ void parallel_ranges(int64_t count, Work&& work) {
     if (count > 0) work(int64_t{0}, count);
     return;
   }
-  const auto share = [&](int t) {
-    const int64_t begin = count * t / threads, end = count * (t + 1) / threads;
-    if (begin < end) work(begin, end);
+  const auto each_of = [&](int ranges) {
+    return [&work, count, ranges](int r) {
+      const int64_t begin = count * r / ranges, end = count * (r + 1) / ranges;
+      if (begin < end) work(begin, end);
+    };
   };
-  if (ThreadTeam* team = ThreadTeam::current()) return team->run(threads, share);
+  constexpr int ranges_of_thread = 4;  // the more, the shorter a wait for the last
+  if (ThreadTeam* team = ThreadTeam::current()) {
+    const auto ranges = static_cast<int>(std::min<int64_t>(count, ranges_of_thread * threads));
+    return team->run(ranges, each_of(ranges));
+  }
+  const auto share = each_of(threads);
 #pragma omp parallel for schedule(static, 1) num_threads(threads)
   for (int t = 0; t < threads; ++t) share(t);
 }
 
-// Calls work(i) for each i in [0, count), in those shares.
+// Calls work(i) for each i in [0, count), in those ranges.
 template <typename Work>
 void parallel_for(int64_t count, Work&& work) {
   parallel_ranges(count, [&](int64_t begin, int64_t end) {

@@ -11,13 +11,16 @@
 #include <utility>
 #include <xmmintrin.h>
 
+#include "cortado/base/affinity.h"
 #include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
 
 namespace cortado {
 namespace {
 
-constexpr std::chrono::microseconds spinning{20};  // about what it takes to wake a thread
+// About what it takes to wake a thread; and longer than the system's clock (4 ms at 250 Hz) lets a helper
+// wait for its core.
+constexpr std::chrono::microseconds spinning{20}, spinning_apart{5000};
 constexpr uint64_t parts_mask = 0xffff;
 
 thread_local ThreadTeam* current_team = nullptr;
@@ -31,10 +34,10 @@ void wake(std::atomic<uint32_t>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Whether `holds` comes true within a short time.
+// Whether `holds` comes true within that time.
 template <typename Condition>
-bool spin_until(Condition&& holds) {
-  const auto end = std::chrono::steady_clock::now() + spinning;
+bool spin_until(Condition&& holds, std::chrono::microseconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
   do {
     for (int i = 0; i < 32; ++i) {
       if (holds()) return true;
@@ -44,18 +47,36 @@ bool spin_until(Condition&& holds) {
   return false;
 }
 
+cpu_set_t all_but(std::optional<int> processor) {
+  cpu_set_t set = thread_processors();
+  if (processor) CPU_CLR(static_cast<size_t>(*processor), &set);
+  return set;
+}
+
 }  // namespace
 
 ThreadTeam* ThreadTeam::current() { return current_team; }
 
-ThreadTeam::Scope::Scope(ThreadTeam* team) : before_(std::exchange(current_team, team)) {}
-ThreadTeam::Scope::~Scope() { current_team = before_; }
+ThreadTeam::Scope::Scope(ThreadTeam* team)
+    : before_(std::exchange(current_team, team)), processors_before_(thread_processors()) {
+  if (!team || !team->own_) return;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(static_cast<size_t>(*team->own_), &own);
+  keep_thread_on(own);
+}
+ThreadTeam::Scope::~Scope() {
+  if (current_team && current_team->own_) keep_thread_on(processors_before_);
+  current_team = before_;
+}
 
-ThreadTeam::ThreadTeam(int threads) : ids_(static_cast<size_t>(threads - 1)) {
+ThreadTeam::ThreadTeam(int threads, std::optional<int> own)
+    : own_(own), others_(all_but(own)), ids_(static_cast<size_t>(threads - 1)) {
   try {
     for (std::atomic<int>& id : ids_)
       helpers_.emplace_back([this, &id] {
         id = gettid();
+        if (own_) keep_thread_on(others_);
         help();
       });
   } catch (const std::system_error& error) {
@@ -86,7 +107,7 @@ void ThreadTeam::run_job(int parts, Job job) {
   jobs_ = number;
   if (sleeping_helpers_ > 0) wake(jobs_);
   for (int part; (part = take_part()) >= 0; --unfinished_) job_.call(job_.function, part);
-  if (!spin_until([&] { return unfinished_ == 0; })) {
+  if (!spin_until([&] { return unfinished_ == 0; }, own_ ? spinning_apart : spinning)) {
     caller_sleeps_ = true;
     while (const uint32_t unfinished = unfinished_) sleep_on(unfinished_, unfinished);
     caller_sleeps_ = false;
@@ -117,7 +138,7 @@ void ThreadTeam::help() {
   while (!leave_) {
     const uint32_t seen = jobs_;
     for (int part; (part = take_part()) >= 0;) help_with(part);
-    if (spin_until([&] { return jobs_ != seen; })) continue;
+    if (spin_until([&] { return jobs_ != seen; }, spinning)) continue;
     ++sleeping_helpers_;
     sleep_on(jobs_, seen);
     --sleeping_helpers_;

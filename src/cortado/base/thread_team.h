@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <sched.h>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -15,8 +17,10 @@ namespace cortado {
 // delays nobody, where OpenMP's threads all meet at the end of every parallel region.
 class ThreadTeam {
  public:
-  // Throws UserError where the system gives this process fewer threads.
-  explicit ThreadTeam(int threads);
+  // `own`: a processor, in a Scope the caller's alone among the threads of the team. A helper that the system
+  // wakes there would take it from the caller, and a caller that has it waits longer before it sleeps: an
+  // idle core draws a neighbour to it. Throws UserError where the system gives this process fewer threads.
+  explicit ThreadTeam(int threads, std::optional<int> own = {});
   ~ThreadTeam();
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -39,6 +43,10 @@ class ThreadTeam {
   // What the parallel loops of the calling thread run on; null: OpenMP's threads.
   static ThreadTeam* current();
 
+  std::optional<int> own() const { return own_; }
+  // The processors that are left to helpers.
+  const cpu_set_t& others() const { return others_; }
+
   // Lets the parallel loops of the calling thread run on `team` while it lives.
   class Scope {
    public:
@@ -49,6 +57,7 @@ class ThreadTeam {
 
    private:
     ThreadTeam* const before_;
+    const cpu_set_t processors_before_;
   };
 
  private:
@@ -62,6 +71,9 @@ class ThreadTeam {
   void help_with(int part);
   void help();
   void leave();
+
+  const std::optional<int> own_;
+  const cpu_set_t others_;
 
   Job job_;
   unsigned float_mode_ = 0;              // of the caller: its MXCSR register

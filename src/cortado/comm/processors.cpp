@@ -10,6 +10,7 @@
 #include <string>
 #include <unistd.h>
 
+#include "cortado/base/affinity.h"
 #include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
 #include "cortado/comm/values_of_ranks.h"
@@ -26,20 +27,13 @@ struct Place {
   cpu_set_t processors{};
 };
 
-cpu_set_t own_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) CPU_SET(0, &set);
-  return set;
-}
-
 Place own_place() {
   Place place;
   std::string boot;
   gethostname(place.host, sizeof place.host - 1);
   if (!(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) boot = place.host;
   boot.copy(place.machine, sizeof place.machine - 1);
-  place.processors = own_processors();
+  place.processors = thread_processors();
   return place;
 }
 
@@ -58,7 +52,7 @@ Topology Topology::of_process() {
   ensure(hwloc_topology_init(&topology) == 0, "hwloc starts");
   Handle handle(topology, hwloc_topology_destroy);
   ensure(hwloc_topology_load(topology) == 0, "hwloc reads this machine");
-  const cpu_set_t own = own_processors();
+  const cpu_set_t own = thread_processors();
   Set set = bitmap();
   hwloc_cpuset_from_glibc_sched_affinity(topology, set.get(), &own, sizeof own);
   hwloc_topology_restrict(topology, set.get(), 0);
@@ -154,7 +148,7 @@ void bind_to(const std::vector<int>& processors) {
   cpu_set_t set;
   CPU_ZERO(&set);
   for (int processor : processors) CPU_SET(static_cast<size_t>(processor), &set);
-  sched_setaffinity(0, sizeof set, &set);
+  keep_thread_on(set);
 }
 
 }  // namespace cortado

@@ -112,7 +112,10 @@ KernelOffer offer_of_window(const WeightedProblem& problem, const Window& window
                             const Box& windows, Plan&& plan) {
   if (problem.in_bf16() && problem.parameter_gradient())
     if (auto flaw = flaw_of_bf16_gradient(window, image, windows); !flaw.empty()) return {nullptr, flaw};
-  return offer_weighted_kernel(problem, plan(problem, local_window(window, image, windows)));
+  PassPlanner of_problem = [plan, dims = local_window(window, image, windows)](const WeightedProblem& p) {
+    return plan(p, dims);
+  };
+  return offer_weighted_kernel(problem, of_problem(problem), of_problem);
 }
 
 WeightedPasses plan_convolution(const WeightedProblem& p, const WindowDims& w) {

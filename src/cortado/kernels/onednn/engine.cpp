@@ -71,8 +71,7 @@ dnnl::memory view(const dnnl::memory::desc& desc, const void* data) {
   return {desc, engine(), const_cast<void*>(data)};
 }
 
-void run(const char* what, const dnnl::primitive& primitive,
-         const std::unordered_map<int, dnnl::memory>& arguments) {
+void run(const char* what, const dnnl::primitive& primitive, const Memory& arguments) {
   thread_local dnnl::stream stream(engine());
   try {
     primitive.execute(stream, arguments);

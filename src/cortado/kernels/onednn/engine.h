@@ -34,9 +34,11 @@ std::string order_name(const dnnl::memory::desc& desc);
 // A memory object over `data`, which it does not own.
 dnnl::memory view(const dnnl::memory::desc& desc, const void* data);
 
+// What a primitive reads and writes, by oneDNN's numbers of arguments.
+using Memory = std::unordered_map<int, dnnl::memory>;
+
 // Runs the primitive and waits for it. Throws InternalError naming `what` when it fails.
-void run(const char* what, const dnnl::primitive& primitive,
-         const std::unordered_map<int, dnnl::memory>& arguments);
+void run(const char* what, const dnnl::primitive& primitive, const Memory& arguments);
 
 // target = source in the order and type of the target; elements that only pad become zero.
 void reorder(const dnnl::memory& source, const dnnl::memory& target);

@@ -1,14 +1,14 @@
 #include "cortado/kernels/onednn/weighted.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <limits>
 
+#include "cortado/base/compute_threads.h"
 #include "cortado/kernels/arrays.h"
-#include "cortado/kernels/fused_relu.h"
 #include "cortado/kernels/native/relu_mask.h"
 #include "cortado/kernels/onednn/overflow.h"
 #include "cortado/kernels/onednn/reorder.h"
+#include "cortado/kernels/onednn/sample_parts.h"
 
 namespace cortado::onednn {
 
@@ -20,11 +20,6 @@ int64_t element_count(const dnnl::memory::desc& dense) {
   int64_t count = 1;
   for (const int64_t extent : dense.dims()) count *= extent;
   return count;
-}
-
-// The one number that a fused ReLU's input is held against.
-dnnl::memory::desc infinity_of(const dnnl::memory::desc& target) {
-  return row_major(dnnl::memory::dims(target.dims().size(), 1));
 }
 
 // The scratch memory of a kernel: what lies where, in bytes. Each pass uses it afresh.
@@ -44,7 +39,7 @@ struct Scratch {
 
 class WeightedKernel : public Kernel {
  public:
-  WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes);
+  WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes, PassPlanner of_samples);
 
   std::string name() const override { return "onednn " + passes_.forward.implementation; }
   Bytes saved_bytes() const override {
@@ -74,18 +69,26 @@ class WeightedKernel : public Kernel {
                        const Arguments& arguments) const;
   dnnl::memory source(const Arguments& arguments) const;
   dnnl::memory target_gradient(const Arguments& arguments, bool first) const;
-  bool hides_infinity(const std::unordered_map<int, dnnl::memory>& forward_memory, const float* input) const;
+  const SampleParts* parts_for(ThreadTeam* team);
+  void run_forward(const Memory& memory);
+  bool hides_infinity(const Memory& forward_memory, const float* input);
 
   WeightedProblem problem_;
   WeightedPasses passes_;
+  PassPlanner of_samples_;
+  std::optional<SampleParts> parts_;  // once they were wanted
   Reorder to_forward_;
   std::optional<Reorder> to_backward_data_, from_gradient_;
   bool saves_weights_ = false;  // the copy of the forward pass, for the backward pass, which wants the same
   Scratch scratch_;
 };
 
-WeightedKernel::WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes)
-    : problem_(problem), passes_(passes), to_forward_(from_stored(passes.forward)) {
+WeightedKernel::WeightedKernel(const WeightedProblem& problem, const WeightedPasses& passes,
+                               PassPlanner of_samples)
+    : problem_(problem),
+      passes_(passes),
+      of_samples_(std::move(of_samples)),
+      to_forward_(from_stored(passes.forward)) {
   auto want_reorder = [this](const Reorder& reorder) {
     scratch_.between = std::max(scratch_.between, padded_to_cache_line(reorder.between_bytes()));
   };
@@ -186,21 +189,33 @@ dnnl::memory WeightedKernel::target_gradient(const Arguments& arguments, bool fi
   return view(problem_.target_gradient, dy);
 }
 
+// Null where the passes run over all samples at once.
+const SampleParts* WeightedKernel::parts_for(ThreadTeam* team) {
+  if (!team || !of_samples_) return nullptr;
+  if (!parts_) parts_.emplace(problem_, passes_, compute_threads(), of_samples_);
+  return &*parts_;
+}
+
+void WeightedKernel::run_forward(const Memory& memory) {
+  ThreadTeam* const team = ThreadTeam::current();
+  if (const SampleParts* parts = parts_for(team); parts && parts->run_forward(*team, memory)) return;
+  run("forward pass", passes_.forward.primitive, memory);
+}
+
 void WeightedKernel::forward(const Arguments& arguments) {
   const WeightedPass& pass = passes_.forward;
   std::byte* copy = saves_weights_ ? arguments.saved : arguments.scratch;
-  std::unordered_map<int, dnnl::memory> memory{
-      {DNNL_ARG_SRC, source(arguments)},
-      {DNNL_ARG_WEIGHTS, weights(to_forward_, pass, copy, arguments)},
-      {DNNL_ARG_DST, view(problem_.target, arguments.outputs[0])},
-      {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
+  Memory memory{{DNNL_ARG_SRC, source(arguments)},
+                {DNNL_ARG_WEIGHTS, weights(to_forward_, pass, copy, arguments)},
+                {DNNL_ARG_DST, view(problem_.target, arguments.outputs[0])},
+                {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
   if (problem_.bias) memory.emplace(DNNL_ARG_BIAS, view(*problem_.bias, arguments.parameters[1]));
   static constexpr float infinity = std::numeric_limits<float>::infinity();
   const bool may_hide = problem_.relu && !problem_.in_bf16();
   if (may_hide)
     memory.emplace(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1,
                    view(infinity_of(problem_.target), &infinity));
-  run("forward pass", pass.primitive, memory);
+  run_forward(memory);
   if (may_hide && hides_infinity(memory, arguments.inputs[0]))
     arguments.outputs[0][0] = std::numeric_limits<float>::quiet_NaN();
 }
@@ -208,11 +223,10 @@ void WeightedKernel::forward(const Arguments& arguments) {
 // Whether a sum of products may have been minus infinity, which the fused ReLU has made 0. Something has
 // overflowed since the last fused product, or nothing is hidden: if not in the input, then here or in a
 // backward pass or an update, which running again tells apart.
-bool WeightedKernel::hides_infinity(const std::unordered_map<int, dnnl::memory>& forward_memory,
-                                    const float* input) const {
+bool WeightedKernel::hides_infinity(const Memory& forward_memory, const float* input) {
   if (!take_overflow()) return false;
   if (!all_finite(input, static_cast<int64_t>(problem_.source.get_size() / sizeof(float)))) return true;
-  run("forward pass", passes_.forward.primitive, forward_memory);
+  run_forward(forward_memory);
   return take_overflow();
 }
 
@@ -222,13 +236,16 @@ void WeightedKernel::backward(const Arguments& arguments) {
   const bool first = !problem_.parameter_gradient() || arguments.input_gradients_first;
   float* const dx = arguments.input_gradients[0];
   auto* const narrow = reinterpret_cast<bf16*>(arguments.scratch + scratch_.source_at());
-  run("backward-data pass", pass.primitive,
-      {{DNNL_ARG_DIFF_DST, target_gradient(arguments, first)},
-       {DNNL_ARG_WEIGHTS, saves_weights_ ? view(pass.weights, arguments.saved)
-                                         : weights(*to_backward_data_, pass, arguments.scratch, arguments)},
-       {DNNL_ARG_DIFF_SRC,
-        problem_.narrows_source ? view(problem_.source, narrow) : view(problem_.source, dx)},
-       {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}});
+  const Memory memory{
+      {DNNL_ARG_DIFF_DST, target_gradient(arguments, first)},
+      {DNNL_ARG_WEIGHTS, saves_weights_ ? view(pass.weights, arguments.saved)
+                                        : weights(*to_backward_data_, pass, arguments.scratch, arguments)},
+      {DNNL_ARG_DIFF_SRC,
+       problem_.narrows_source ? view(problem_.source, narrow) : view(problem_.source, dx)},
+      {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
+  ThreadTeam* const team = ThreadTeam::current();
+  const SampleParts* parts = parts_for(team);
+  if (!parts || !parts->run_backward_data(*team, memory)) run("backward-data pass", pass.primitive, memory);
   if (problem_.narrows_source) arrays::convert(narrow, dx, element_count(problem_.source));
 }
 
@@ -237,11 +254,10 @@ void WeightedKernel::backward_weights(const Arguments& arguments) {
   const WeightedPass& pass = *passes_.backward_weights;
   float* target = problem_.weight_gradient ? arguments.parameter_gradients[0] : nullptr;
   float* gradient = gradient_in_copy() ? reinterpret_cast<float*>(arguments.scratch) : target;
-  std::unordered_map<int, dnnl::memory> memory{
-      {DNNL_ARG_SRC, source(arguments)},
-      {DNNL_ARG_DIFF_DST, target_gradient(arguments, !arguments.input_gradients_first)},
-      {DNNL_ARG_DIFF_WEIGHTS, view(pass.weights, gradient)},
-      {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
+  Memory memory{{DNNL_ARG_SRC, source(arguments)},
+                {DNNL_ARG_DIFF_DST, target_gradient(arguments, !arguments.input_gradients_first)},
+                {DNNL_ARG_DIFF_WEIGHTS, view(pass.weights, gradient)},
+                {DNNL_ARG_SCRATCHPAD, scratchpad(pass, arguments)}};
   if (problem_.bias_gradient) {
     memory.emplace(DNNL_ARG_DIFF_BIAS, view(*problem_.bias, arguments.parameter_gradients[1]));
   }
@@ -249,77 +265,6 @@ void WeightedKernel::backward_weights(const Arguments& arguments) {
   if (target && gradient != target)
     from_gradient_->run(gradient, target, arguments.scratch + scratch_.between_at());
 }
-
-}  // namespace
-
-WeightedProblem weighted_problem(const Task& task, bool bias) {
-  WeightedProblem problem;
-  const Shape source = task.local_input(0), target = task.local_output(0);
-  problem.factor = task.all_f32() ? ElementType::f32 : ElementType::bf16;
-  problem.narrows_source = task.input_type(0) != problem.factor;
-  problem.source = activation(source, problem.factor);
-  problem.target = activation(target, task.output_type(0));
-  problem.target_gradient = activation(target, problem.factor);
-  if (bias) problem.bias = row_major({target[1]});
-  problem.canonical_weights = task.canonical_parameters;
-  problem.relu = task.layers.size() > 1;
-  problem.training = task.has_backward();
-  problem.source_gradient = task.input_gradients[0];
-  problem.weight_gradient = task.parameter_gradients[0];
-  problem.bias_gradient = bias && task.parameter_gradients[1];
-  return problem;
-}
-
-std::mutex& creation() {
-  static std::mutex mutex;
-  return mutex;
-}
-
-std::string misfit_of(const Task& task) {
-  if (!task.all_f32()) {
-    for (const ElementType type : {task.input_type(0), task.output_type(0)})
-      if (size_of(type) > 4) return fmt::format("a tensor of {}", name_of(type));
-    if (!has_bf16_instructions()) return "no instructions for bf16 products";
-  }
-  return chain_refusal(task);
-}
-
-dnnl::primitive_attr backward_attributes() {
-  dnnl::primitive_attr attributes;
-  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-  return attributes;
-}
-
-dnnl::primitive_attr forward_attributes(const WeightedProblem& problem) {
-  dnnl::primitive_attr attributes = backward_attributes();
-  if (!problem.relu) return attributes;
-  dnnl::post_ops operations;
-  const auto append_relu = [&](float slope) {
-    operations.append_eltwise(1, dnnl::algorithm::eltwise_relu, slope, 0);
-  };
-  if (problem.in_bf16()) {
-    constexpr float slope = 0x1p-100f;  // its square makes 0 of what is above -2^50, and little of the rest
-    append_relu(slope);
-    append_relu(slope);
-  } else {
-    operations.append_binary(dnnl::algorithm::binary_min, infinity_of(problem.target));
-    append_relu(0);
-  }
-  attributes.set_post_ops(operations);
-  return attributes;
-}
-
-dnnl::memory::desc stored_order(const WeightedProblem& problem, const dnnl::memory::desc& forward,
-                                const std::optional<dnnl::memory::desc>& gradient) {
-  if (problem.canonical_weights) return problem.canonical;
-  if (!problem.in_bf16()) return forward;
-  // Each pass reads a copy in bf16 anyway, so none of its orders matters. Padding costs updates and messages.
-  constexpr size_t most_padding = 2;
-  const bool padded = gradient->get_size() > most_padding * problem.canonical.get_size();
-  return padded ? problem.canonical : *gradient;
-}
-
-namespace {
 
 // oneDNN 2.6's bf16 products of 1x1 windows are wrong for some numbers of pixels (30) if they sum over an odd
 // number of channels.
@@ -329,7 +274,8 @@ bool is_wrong(const WeightedPass& pass, int64_t summed) {
 
 }  // namespace
 
-KernelOffer offer_weighted_kernel(const WeightedProblem& problem, const WeightedPasses& passes) {
+KernelOffer offer_weighted_kernel(const WeightedProblem& problem, const WeightedPasses& passes,
+                                  PassPlanner of_samples) {
   const auto &data = passes.backward_data, &weights = passes.backward_weights;
   for (const auto* pass : {&passes.forward, data ? &*data : nullptr, weights ? &*weights : nullptr}) {
     if (pass && pass->implementation.starts_with("ref"))
@@ -341,7 +287,7 @@ KernelOffer offer_weighted_kernel(const WeightedProblem& problem, const Weighted
   if (is_wrong(passes.forward, extents[groups + 1]) || (data && is_wrong(*data, extents[groups])))
     return {nullptr, "oneDNN's sums over an odd number of channels"};
   if (order_name(passes.stored).empty()) return {nullptr, "oneDNN's order of the weights has no name"};
-  return {std::make_unique<WeightedKernel>(problem, passes), ""};
+  return {std::make_unique<WeightedKernel>(problem, passes, std::move(of_samples)), ""};
 }
 
 }  // namespace cortado::onednn
