@@ -1,8 +1,10 @@
 // On a ThreadTeam, beside others, kernels write the bits that they write on OpenMP's threads.
+#include <atomic>
 #include <cstring>
 
 #include "cortado/base/compute_threads.h"
 #include "cortado/base/error.h"
+#include "cortado/base/parallel_for.h"
 #include "cortado/base/thread_team.h"
 #include "cortado/kernels/select.h"
 #include "cortado/layers/convolution.h"
@@ -78,6 +80,24 @@ TEST(TeamBitsOfOnednn, AreThoseOfAllSamples) {
           const Task task = chain_task({layer, relu()}, {samples, inputs, 14, 13});
           EXPECT_TRUE(same_on_a_team(task, {}, "onednn", 2)) << task.inputs[0].text() << ", " << outputs;
         }
+}
+
+// Within a part of a loop a kernel has one thread, on the caller's, too.
+TEST(TeamBitsOfOnednn, AreTheSameWithinPartsOfALoop) {
+  auto layer = std::make_shared<Convolution>(convolution(32, {}));
+  Task task = chain_task({layer, relu()}, {8, 16, 9, 9});
+  task.canonical_parameters = true;
+  std::vector<std::vector<float>> expected;
+  {
+    const ComputeThreads one(1);
+    expected = step(task, {}, "onednn");
+  }
+  const ComputeThreads threads(2);
+  ThreadTeam team(2);
+  const ThreadTeam::Scope loops(&team);
+  std::atomic<int> same{0};
+  parallel_for(8, [&](int64_t) { same += step(task, {}, "onednn") == expected; });
+  EXPECT_EQ(same, 8);
 }
 
 TEST(TeamBitsOfOnednn, AreThoseOfAllSamplesOfRandomProducts) {

@@ -57,16 +57,16 @@ cpu_set_t all_but(std::optional<int> processor) {
 
 ThreadTeam* ThreadTeam::current() { return current_team; }
 
-ThreadTeam::Scope::Scope(ThreadTeam* team)
-    : before_(std::exchange(current_team, team)), processors_before_(thread_processors()) {
+ThreadTeam::Scope::Scope(ThreadTeam* team) : before_(std::exchange(current_team, team)) {
   if (!team || !team->own_) return;
+  processors_before_ = thread_processors();
   cpu_set_t own;
   CPU_ZERO(&own);
   CPU_SET(static_cast<size_t>(*team->own_), &own);
   keep_thread_on(own);
 }
 ThreadTeam::Scope::~Scope() {
-  if (current_team && current_team->own_) keep_thread_on(processors_before_);
+  if (processors_before_) keep_thread_on(*processors_before_);
   current_team = before_;
 }
 

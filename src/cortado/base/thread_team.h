@@ -57,7 +57,7 @@ class ThreadTeam {
 
    private:
     ThreadTeam* const before_;
-    const cpu_set_t processors_before_;
+    std::optional<cpu_set_t> processors_before_;  // where the caller is kept on its own
   };
 
  private:

@@ -189,9 +189,9 @@ dnnl::memory WeightedKernel::target_gradient(const Arguments& arguments, bool fi
   return view(problem_.target_gradient, dy);
 }
 
-// Null where the passes run over all samples at once.
+// Null where the passes run over all samples at once: on OpenMP's threads, or within a part of a loop.
 const SampleParts* WeightedKernel::parts_for(ThreadTeam* team) {
-  if (!team || !of_samples_) return nullptr;
+  if (!team || compute_threads() == 1 || !of_samples_) return nullptr;
   if (!parts_) parts_.emplace(problem_, passes_, compute_threads(), of_samples_);
   return &*parts_;
 }
