@@ -119,7 +119,7 @@ bool helpers_avoid(ThreadTeam& team, int processor) {
   return avoid;
 }
 
-TEST(CoreSharing, KeepsACoreForTheCallerAmongItsThreads) {
+TEST(CoreSharing, KeepsACoreForTheCallerUntilItIsTaken) {
   if (processors() < 2) GTEST_SKIP() << "needs two processors";
   const ComputeThreads threads(2);
   const int before = processors();
@@ -135,16 +135,7 @@ TEST(CoreSharing, KeepsACoreForTheCallerAmongItsThreads) {
     EXPECT_TRUE(helpers_avoid(*sharing.team(), own));
   }
   EXPECT_EQ(processors(), before);
-}
 
-TEST(CoreSharing, GivesWayWhereTheCallersCoreIsTaken) {
-  if (processors() < 2) GTEST_SKIP() << "needs two processors";
-  const ComputeThreads threads(2);
-  const int before = processors();
-  Seconds delay, own_delay;
-  CoreSharing sharing([&] { return delay; }, [&] { return own_delay; });
-  look_beside_others(sharing, delay, 2);
-  const int own = sharing.team()->own().value();
   for (int look = 0; look < 5; ++look) {
     ASSERT_TRUE(sharing.team()->own());
     own_delay.count += 100;

@@ -96,13 +96,9 @@ class CoreSharing::SurplusThreads {
 };
 
 Seconds CoreSharing::ready_without_core() {
-  std::vector<double> nanoseconds(static_cast<size_t>(compute_threads()));
-  on_each_thread([&](int thread) {
-    double computed = 0, waited = 0;
-    if (std::ifstream("/proc/thread-self/schedstat") >> computed >> waited)
-      nanoseconds[static_cast<size_t>(thread)] = waited;
-  });
-  return {std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0) * 1e-9};
+  std::vector<double> seconds(static_cast<size_t>(compute_threads()));
+  on_each_thread([&](int thread) { seconds[static_cast<size_t>(thread)] = caller_without_core().count; });
+  return {std::accumulate(seconds.begin(), seconds.end(), 0.0)};
 }
 
 Seconds CoreSharing::caller_without_core() {
@@ -175,9 +171,11 @@ void CoreSharing::make_team(bool apart) {
 }
 
 void CoreSharing::leave_off() {
-  if (team_) keep_helpers_on(thread_processors());
   team_.reset();
-  if (surplus_) set_slices({});
+  if (surplus_) {
+    keep_helpers_on(thread_processors());
+    set_slices({});
+  }
   surplus_.reset();
 }
 
